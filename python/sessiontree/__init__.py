@@ -1,0 +1,1 @@
+"""sessiontree: see README.md."""

@@ -1,0 +1,95 @@
+"""Every error and warning that sessiontree raises by itself.
+
+::
+
+    SessionTreeError
+    ├── InvalidSessionError (ValueError)      not a session file: path, line, byte, what to do
+    ├── InvalidSessionIdError (ValueError)    a session id that cannot be part of a file name
+    ├── EntryNotFoundError (LookupError)      no entry has this id
+    ├── CorruptSessionError                   the tree cannot be walked (a cycle)
+    ├── SessionConflictError                  strict=True and another writer was there
+    ├── SessionFileLostError                  the file is gone or was cut while it was open
+    ├── UnsupportedVersionError               written by a newer format: readable, not writable
+    ├── ReadOnlySessionError                  a write to a session opened with read_only=True
+    ├── SessionClosedError                    used after close()
+    ├── SettingsError                         a settings file or value that cannot be used
+    └── SummarizationError                    a model's answer that must not become a summary
+
+    SessionWarning (UserWarning)
+    ├── ConcurrentWriterWarning               entries of another writer were taken in
+    ├── SessionReplacedWarning                the file shrank or was replaced: scanned again
+    ├── TornWriteWarning                      a torn line of another writer was sealed
+    └── BrokenTreeWarning                     a context ends early: cycle, or a kept entry that is missing
+
+Trouble with files themselves stays ``OSError`` with ``errno`` and ``filename``.
+"""
+
+from __future__ import annotations
+
+
+class SessionTreeError(Exception):
+    """Base of all errors of this library."""
+
+
+class InvalidSessionError(SessionTreeError, ValueError):
+    """The file is not a session: no line of it is a session header before anything else."""
+
+
+class InvalidSessionIdError(SessionTreeError, ValueError):
+    """A session id must match ``[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?``."""
+
+
+class EntryNotFoundError(SessionTreeError, LookupError):
+    """No entry of the session has the given id."""
+
+
+class CorruptSessionError(SessionTreeError):
+    """The parents of some entries form a cycle, so there is no path to the root."""
+
+
+class SessionConflictError(SessionTreeError):
+    """``strict=True``, and another writer has changed the file; nothing was written."""
+
+
+class SessionFileLostError(SessionTreeError):
+    """The file vanished, shrank or changed under an open session and could not be restored."""
+
+
+class UnsupportedVersionError(SessionTreeError):
+    """The header's version is newer than this library writes; reading works, writing does not."""
+
+
+class ReadOnlySessionError(SessionTreeError):
+    """The session was opened with ``read_only=True``."""
+
+
+class SessionClosedError(SessionTreeError):
+    """The session was closed."""
+
+
+class SettingsError(SessionTreeError):
+    """A settings file or one of its values cannot be used."""
+
+
+class SummarizationError(SessionTreeError):
+    """The model gave no usable summary."""
+
+
+class SessionWarning(UserWarning):
+    """Base of all warnings of this library; each kind is given once per manager."""
+
+
+class ConcurrentWriterWarning(SessionWarning):
+    """Another process appended to the session; its entries were taken in first."""
+
+
+class SessionReplacedWarning(SessionWarning):
+    """The file shrank or was replaced; it was scanned again."""
+
+
+class TornWriteWarning(SessionWarning):
+    """A torn line of another writer was closed with a newline, so that nothing is glued to it."""
+
+
+class BrokenTreeWarning(SessionWarning):
+    """A context ends early: its path runs into a cycle, or the first kept entry is missing."""
