@@ -1,0 +1,78 @@
+//! One error type: what happened, to which file, at which physical line and byte.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong; boxed, so that results stay small.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(Box<ErrorKind>);
+
+/// The kinds of trouble.
+#[derive(Debug, thiserror::Error)]
+pub enum ErrorKind {
+    /// The operating system refused.
+    #[error("{source}: {}", path.display())]
+    Io { source: io::Error, path: PathBuf },
+    /// The file has bytes, but no session header before anything else.
+    #[error("{reason} ({}, line {line}, byte {byte})", path.display())]
+    NotASession {
+        path: PathBuf,
+        line: u64,
+        byte: u64,
+        reason: &'static str,
+    },
+    /// The file shrank, vanished or changed between the scan and now.
+    #[error("{reason} ({}, byte {byte})", path.display())]
+    Lost {
+        path: PathBuf,
+        byte: u64,
+        reason: &'static str,
+    },
+    /// A path to the root does not exist: these rows are each other's parents.
+    #[error("the parents of {} entries form a cycle", rows.len())]
+    Cycle { rows: Vec<crate::Row> },
+    /// Another writer changed the file and the caller wants no company.
+    #[error("another writer changed the session: {foreign} new entries ({})", path.display())]
+    Conflict { path: PathBuf, foreign: u64 },
+    /// An id that was meant to be new was taken by another writer meanwhile.
+    #[error("the id of a new entry is taken")]
+    IdTaken,
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// The kind, for matching.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// Trouble with a file, with its path.
+    pub fn io(source: io::Error, path: &Path) -> Self {
+        ErrorKind::Io {
+            source,
+            path: path.to_owned(),
+        }
+        .into()
+    }
+
+    pub(crate) fn lost(path: &Path, byte: u64, reason: &'static str) -> Self {
+        ErrorKind::Lost {
+            path: path.to_owned(),
+            byte,
+            reason,
+        }
+        .into()
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(Box::new(kind))
+    }
+}

@@ -1,0 +1,435 @@
+//! The columnar index: about 45 bytes an entry, and all that tree questions need.
+//!
+//! A row is an entry of the file, in file order; session headers are not rows. Columns hold where
+//! the line lies, what it is, its id and its parent's row. Ids compare by type and value, as in a
+//! JavaScript Map. Where an id stands twice, the last row owns it, and every child of that id hangs
+//! on the last row; a parent may come later than its children.
+
+use crate::Row;
+use crate::envelope::{Envelope, Key, Kind, Role, TIME_UNKNOWN};
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
+
+/// Parent column: the entry has no parent (null, missing, "", 0, false).
+pub const ROOT: u32 = u32::MAX;
+/// Parent column: the parent's id is not in the file.
+pub const MISSING: u32 = u32::MAX - 1;
+
+const INTERNED: u64 = 1 << 63;
+
+/// An id in eight bytes: eight ASCII characters as they are, everything else interned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IdKey(u64);
+
+/// Ids that are not eight ASCII characters.
+#[derive(Debug, Default)]
+struct Interner {
+    keys: Vec<Key>,
+    lookup: FxHashMap<Box<[u8]>, u32>,
+}
+
+/// Bytes that are equal exactly if the keys are; None for keys that equal nothing.
+fn canonical(key: &Key) -> Option<Box<[u8]>> {
+    let mut out = Vec::new();
+    match key {
+        Key::Missing => out.push(b'-'),
+        Key::Null => out.push(b'n'),
+        Key::Bool(b) => out.push(if *b { b't' } else { b'f' }),
+        Key::Number(n) => {
+            // -0 and 0 are one key.
+            out.push(b'#');
+            out.extend((n + 0.0).to_bits().to_le_bytes());
+        }
+        Key::Text(t) => {
+            out.push(b's');
+            out.extend(t);
+        }
+        Key::Opaque => return None,
+    }
+    Some(out.into())
+}
+
+fn packed(key: &Key) -> Option<IdKey> {
+    let Key::Text(text) = key else { return None };
+    let bytes: [u8; 8] = text.as_slice().try_into().ok()?;
+    bytes.is_ascii().then(|| IdKey(u64::from_le_bytes(bytes)))
+}
+
+impl Interner {
+    fn find(&self, key: &Key) -> Option<IdKey> {
+        packed(key).or_else(|| {
+            Some(IdKey(
+                INTERNED | u64::from(*self.lookup.get(&canonical(key)?)?),
+            ))
+        })
+    }
+
+    fn intern(&mut self, key: Key) -> IdKey {
+        if let Some(id) = self.find(&key) {
+            return id;
+        }
+        let n = self.keys.len() as u32;
+        if let Some(bytes) = canonical(&key) {
+            self.lookup.insert(bytes, n);
+        }
+        self.keys.push(key);
+        IdKey(INTERNED | u64::from(n))
+    }
+
+    fn key(&self, id: IdKey) -> Key {
+        if id.0 & INTERNED == 0 {
+            Key::Text(id.0.to_le_bytes().to_vec())
+        } else {
+            self.keys[(id.0 & !INTERNED) as usize].clone()
+        }
+    }
+
+    fn is_text(&self, id: IdKey) -> bool {
+        id.0 & INTERNED == 0 || matches!(self.keys[(id.0 & !INTERNED) as usize], Key::Text(_))
+    }
+}
+
+/// Children as linked lists, made when first asked for and kept up by appends.
+#[derive(Debug, Default)]
+struct Family {
+    first: Vec<u32>,
+    next: Vec<u32>,
+}
+
+/// The columns. All have one element a row.
+#[derive(Debug, Default)]
+pub struct Index {
+    offset: Vec<u64>,
+    length: Vec<u32>,
+    id: Vec<IdKey>,
+    parent: Vec<u32>,
+    time: Vec<i64>,
+    kind: Vec<Kind>,
+    role: Vec<Role>,
+    /// Lengths that do not fit into the column (lines over 4 GiB).
+    long: FxHashMap<Row, u64>,
+    interner: Interner,
+    /// id -> last row with it.
+    rows: HashTable<Row>,
+    /// Parent ids that no row has, with the rows that wait for them.
+    waiting: FxHashMap<IdKey, Vec<Row>>,
+    /// Falsy parents other than a missing one: `null`, "", 0, false.
+    falsy: FxHashMap<IdKey, Vec<Row>>,
+    family: Option<Family>,
+    labels: Vec<Row>,
+    infos: Vec<Row>,
+    /// Some string id stands in more than one row.
+    reused: bool,
+    leaf: Option<Row>,
+    conversation: Option<Row>,
+}
+
+fn hash(id: IdKey) -> u64 {
+    FxBuildHasher.hash_one(id)
+}
+
+impl Index {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.offset.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.offset.is_empty()
+    }
+
+    /// Adds a row: the line at `offset` of `length` bytes (without its LF).
+    pub fn push(&mut self, offset: u64, length: u64, envelope: Envelope) -> Row {
+        let row = self.len() as Row;
+        self.offset.push(offset);
+        self.length.push(u32::try_from(length).unwrap_or(u32::MAX));
+        if length >= u64::from(u32::MAX) {
+            self.long.insert(row, length);
+        }
+        self.time.push(envelope.time);
+        self.kind.push(envelope.kind);
+        self.role.push(envelope.role);
+        let id = self.interner.intern(envelope.id);
+        self.id.push(id);
+        self.note(row, id, envelope.kind, envelope.role);
+        let replaced = self.own(row, id);
+        let parent = self.resolve(row, envelope.parent);
+        self.parent.push(parent);
+        if replaced && self.interner.is_text(id) {
+            // Every child of the old owner is now the new one's: look-ups go through the owner.
+            self.reused = true;
+            self.family = None;
+        }
+        self.adopt(row, id);
+        if let Some(family) = &mut self.family {
+            family.first.push(ROOT);
+            family.next.push(ROOT);
+            family.link(row, parent);
+        }
+        row
+    }
+
+    fn note(&mut self, row: Row, id: IdKey, kind: Kind, role: Role) {
+        if self.interner.is_text(id) {
+            self.leaf = Some(row);
+        }
+        match kind {
+            Kind::Label => self.labels.push(row),
+            Kind::SessionInfo => self.infos.push(row),
+            Kind::Message if matches!(role, Role::User | Role::Assistant) => {
+                self.conversation.get_or_insert(row);
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes `row` the owner of `id`; whether there was one before.
+    fn own(&mut self, row: Row, id: IdKey) -> bool {
+        let ids = &self.id;
+        let entry = self.rows.entry(
+            hash(id),
+            |&r| ids[r as usize] == id,
+            |&r| hash(ids[r as usize]),
+        );
+        match entry {
+            hashbrown::hash_table::Entry::Occupied(mut e) => {
+                *e.get_mut() = row;
+                true
+            }
+            hashbrown::hash_table::Entry::Vacant(e) => {
+                e.insert(row);
+                false
+            }
+        }
+    }
+
+    fn resolve(&mut self, row: Row, parent: Key) -> u32 {
+        if parent.is_falsy() {
+            if parent != Key::Missing {
+                let id = self.interner.intern(parent);
+                self.falsy.entry(id).or_default().push(row);
+            }
+            return ROOT;
+        }
+        let id = self.interner.intern(parent);
+        // Nearly every entry's parent is the entry before it.
+        if row > 0 && self.id[row as usize - 1] == id && self.id[row as usize] != id {
+            return row - 1;
+        }
+        self.row_of(id).unwrap_or_else(|| {
+            self.waiting.entry(id).or_default().push(row);
+            MISSING
+        })
+    }
+
+    fn adopt(&mut self, row: Row, id: IdKey) {
+        let Some(children) = self.waiting.remove(&id) else {
+            return;
+        };
+        for child in children {
+            self.parent[child as usize] = row;
+            if let Some(family) = &mut self.family {
+                family.link(child, row);
+            }
+        }
+    }
+
+    fn row_of(&self, id: IdKey) -> Option<Row> {
+        self.rows
+            .find(hash(id), |&r| self.id[r as usize] == id)
+            .copied()
+    }
+
+    /// The last row with this id.
+    pub fn find(&self, key: &Key) -> Option<Row> {
+        self.row_of(self.interner.find(key)?)
+    }
+
+    /// The row that look-ups of this row's id give: itself, unless the id was used again later.
+    pub fn owner(&self, row: Row) -> Row {
+        self.row_of(self.id[row as usize]).unwrap_or(row)
+    }
+
+    /// The number of different ids; rows without an id count as one.
+    pub fn distinct_ids(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The id of a row.
+    pub fn id(&self, row: Row) -> Key {
+        self.interner.key(self.id[row as usize])
+    }
+
+    /// Whether the row's id is a string.
+    pub fn has_text_id(&self, row: Row) -> bool {
+        self.interner.is_text(self.id[row as usize])
+    }
+
+    /// The parent's row, [`ROOT`] or [`MISSING`].
+    pub fn parent(&self, row: Row) -> u32 {
+        match self.parent[row as usize] {
+            parent if self.reused && parent < MISSING => self.owner(parent),
+            parent => parent,
+        }
+    }
+
+    /// Byte offset and length (without LF) of a row's line.
+    pub fn span(&self, row: Row) -> (u64, u64) {
+        let length = match self.length[row as usize] {
+            u32::MAX => self.long[&row],
+            n => u64::from(n),
+        };
+        (self.offset[row as usize], length)
+    }
+
+    /// The type of a row.
+    pub fn kind(&self, row: Row) -> Kind {
+        self.kind[row as usize]
+    }
+
+    /// The message role of a row.
+    pub fn role(&self, row: Row) -> Role {
+        self.role[row as usize]
+    }
+
+    /// The entry's time in ms; None if it is not written as pi writes it.
+    pub fn time(&self, row: Row) -> Option<i64> {
+        Some(self.time[row as usize]).filter(|&t| t != TIME_UNKNOWN)
+    }
+
+    /// Rows of label entries, in file order.
+    pub fn labels(&self) -> &[Row] {
+        &self.labels
+    }
+
+    /// Rows of `session_info` entries, in file order.
+    pub fn infos(&self) -> &[Row] {
+        &self.infos
+    }
+
+    /// The last row whose id is a string.
+    pub fn leaf(&self) -> Option<Row> {
+        self.leaf
+    }
+
+    /// The first user or assistant message: from then on a session has a file.
+    pub fn conversation(&self) -> Option<Row> {
+        self.conversation
+    }
+
+    /// Rows that have no parent.
+    pub fn roots(&self) -> impl Iterator<Item = Row> + '_ {
+        self.parent
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| **p == ROOT)
+            .map(|(row, _)| row as Row)
+    }
+
+    /// Rows whose parent is unknown, in file order.
+    pub fn orphans(&self) -> Vec<Row> {
+        let mut rows: Vec<Row> = self.waiting.values().flatten().copied().collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    /// Rows whose `parentId` equals `key` exactly, in file order: `null` is not "missing".
+    pub fn children_of_key(&mut self, key: &Key) -> Vec<Row> {
+        let Some(id) = self.interner.find(key) else {
+            return Vec::new();
+        };
+        if let Some(row) = self.row_of(id).filter(|_| !key.is_falsy()) {
+            return self.children(row);
+        }
+        self.falsy
+            .get(&id)
+            .or_else(|| self.waiting.get(&id))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Rows whose parent is `row`, in file order.
+    pub fn children(&mut self, row: Row) -> Vec<Row> {
+        let family = self.family.take().unwrap_or_else(|| Family::of(self));
+        let mut rows = Vec::new();
+        let mut at = family.first[row as usize];
+        while at != ROOT {
+            rows.push(at);
+            at = family.next[at as usize];
+        }
+        self.family = Some(family);
+        rows.sort_unstable();
+        rows
+    }
+
+    /// Heap bytes of the index, the id table among them.
+    pub fn heap_bytes(&self) -> usize {
+        let column = |len: usize, width: usize| len * width;
+        column(self.offset.capacity(), 8)
+            + column(self.length.capacity(), 4)
+            + column(self.id.capacity(), 8)
+            + column(self.parent.capacity(), 4)
+            + column(self.time.capacity(), 8)
+            + column(self.kind.capacity(), 1)
+            + column(self.role.capacity(), 1)
+            + self.rows.allocation_size()
+            + self
+                .family
+                .as_ref()
+                .map_or(0, |f| (f.first.capacity() + f.next.capacity()) * 4)
+    }
+
+    /// The columns, for copying out.
+    pub fn columns(&self) -> Columns<'_> {
+        Columns {
+            offset: &self.offset,
+            kind: &self.kind,
+            role: &self.role,
+            time: &self.time,
+            index: self,
+        }
+    }
+}
+
+impl Family {
+    fn of(index: &Index) -> Self {
+        let mut family = Self {
+            first: vec![ROOT; index.len()],
+            next: vec![ROOT; index.len()],
+        };
+        for row in 0..index.len() as Row {
+            family.link(row, index.parent(row));
+        }
+        family
+    }
+
+    fn link(&mut self, row: Row, parent: u32) {
+        if parent < MISSING {
+            self.next[row as usize] = self.first[parent as usize];
+            self.first[parent as usize] = row;
+        }
+    }
+}
+
+/// Read access to whole columns.
+pub struct Columns<'a> {
+    pub offset: &'a [u64],
+    pub kind: &'a [Kind],
+    pub role: &'a [Role],
+    pub time: &'a [i64],
+    index: &'a Index,
+}
+
+impl Columns<'_> {
+    /// The parent of each row.
+    pub fn parent(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.index.len() as Row).map(|row| self.index.parent(row))
+    }
+
+    /// The length of each line in bytes, without its LF.
+    pub fn length(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.index.len() as Row).map(|row| self.index.span(row).1)
+    }
+}

@@ -1,0 +1,383 @@
+//! One session: its bytes (a file, or memory), its index, and what the scan met.
+//!
+//! The bytes up to `end` are indexed. A last line without LF is taken as an entry when it parses
+//! (`Tail::Whole`) and left alone otherwise (`Tail::Torn`); either way an append starts with an LF.
+
+use crate::envelope::{self, Kind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::Index;
+use crate::lines::{self, CHUNK, Line, LineReader, Source};
+use crate::{Row, json};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many skipped lines are kept with place and reason; all are counted.
+pub const REPORT_ROWS: usize = 1000;
+
+/// A line that is no entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Physical line, from 1.
+    pub line: u64,
+    /// Byte offset in the file where it stops being JSON.
+    pub byte: u64,
+    pub reason: &'static str,
+}
+
+/// What a scan met besides entries.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Lines that are no JSON, exactly counted.
+    pub skipped: u64,
+    /// The first of them.
+    pub skipped_lines: Vec<Skipped>,
+    /// Blank lines, and lines that hold null, false, 0 or "".
+    pub blank: u64,
+    /// Header lines; 1 in a sound file.
+    pub headers: u64,
+}
+
+/// What lies behind the last LF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tail {
+    /// Nothing.
+    #[default]
+    Clean,
+    /// A whole entry (or blank space) without its LF.
+    Whole,
+    /// Something that is no JSON: the writer died, or is still writing.
+    Torn,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+pub enum Backing {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl Source for Backing {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self {
+            Self::File(f) => f.read_at(buf, offset),
+            Self::Memory(m) => m.as_slice().read_at(buf, offset),
+        }
+    }
+}
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Pass over objects of another type before the header.
+    pub lenient_header: bool,
+    /// Bytes read at once.
+    pub chunk: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            lenient_header: false,
+            chunk: CHUNK,
+        }
+    }
+}
+
+/// The bytes of a session and their index.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) path: PathBuf,
+    pub(crate) backing: Backing,
+    pub(crate) options: Options,
+    pub(crate) index: Index,
+    pub(crate) report: Report,
+    pub(crate) tail: Tail,
+    /// Offset behind the last LF.
+    pub(crate) sealed_end: u64,
+    /// Offset behind the last byte that was looked at.
+    pub(crate) end: u64,
+    /// Physical lines that end before `sealed_end`.
+    pub(crate) lines: u64,
+    header: Option<(u64, u64)>,
+    /// The write handle, opened by the first append.
+    pub(crate) writer: Option<File>,
+    /// The process that opened the handles: a lock on an inherited one excludes nobody.
+    pub(crate) pid: u32,
+}
+
+impl Store {
+    fn empty(path: PathBuf, backing: Backing, options: Options) -> Self {
+        Self {
+            path,
+            backing,
+            options,
+            index: Index::default(),
+            report: Report::default(),
+            tail: Tail::Clean,
+            sealed_end: 0,
+            end: 0,
+            lines: 0,
+            header: None,
+            writer: None,
+            pid: std::process::id(),
+        }
+    }
+
+    /// Opens a session file and scans it. The file is only read.
+    pub fn open(path: &Path, options: Options, go_on: &mut dyn FnMut() -> bool) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io(e, path))?;
+        let meta = file.metadata().map_err(|e| Error::io(e, path))?;
+        if meta.is_dir() {
+            return Err(Error::io(
+                io::Error::from(io::ErrorKind::IsADirectory),
+                path,
+            ));
+        }
+        let mut store = Self::empty(path.to_owned(), Backing::File(file), options);
+        store.scan(true, go_on)?;
+        store.require_header()?;
+        Ok(store)
+    }
+
+    /// Takes the text of a session file that lies in memory.
+    pub fn memory(data: Vec<u8>, options: Options) -> Result<Self> {
+        let mut store = Self::empty(PathBuf::new(), Backing::Memory(data), options);
+        store.scan(true, &mut || true)?;
+        store.require_header()?;
+        Ok(store)
+    }
+
+    fn require_header(&self) -> Result<()> {
+        if self.header.is_some() {
+            return Ok(());
+        }
+        let reason = if self.end == 0 {
+            "the file is empty"
+        } else {
+            "no session header"
+        };
+        Err(self.no_session(1, 0, reason))
+    }
+
+    fn no_session(&self, line: u64, byte: u64, reason: &'static str) -> Error {
+        ErrorKind::NotASession {
+            path: self.path.clone(),
+            line,
+            byte,
+            reason,
+        }
+        .into()
+    }
+
+    /// Indexes what lies behind `sealed_end`. With `whole_tail` a last line without LF counts.
+    pub(crate) fn scan(&mut self, whole_tail: bool, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        let backing = std::mem::replace(&mut self.backing, Backing::Memory(Vec::new()));
+        let result = self.scan_source(&backing, whole_tail, go_on);
+        self.backing = backing;
+        result
+    }
+
+    fn scan_source(
+        &mut self,
+        source: &Backing,
+        whole_tail: bool,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
+        let mut reader =
+            LineReader::new(source, self.sealed_end, self.lines + 1, self.options.chunk);
+        let mut since = 0;
+        self.tail = Tail::Clean;
+        self.end = self.sealed_end;
+        while let Some(line) = reader.next_line().map_err(|e| Error::io(e, &self.path))? {
+            self.end = line.offset + line.bytes.len() as u64 + u64::from(line.terminated);
+            if line.terminated {
+                self.take(&line)?;
+                self.sealed_end = self.end;
+                self.lines = line.number;
+            } else {
+                self.take_tail(&line, whole_tail)?;
+            }
+            since += line.bytes.len() + 1;
+            if since > 1 << 22 {
+                since = 0;
+                if !go_on() {
+                    return Err(ErrorKind::Cancelled.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_tail(&mut self, line: &Line<'_>, whole_tail: bool) -> Result<()> {
+        let sound = line.bytes.trim_ascii().is_empty() || json::validate(line.bytes).is_ok();
+        if sound && whole_tail {
+            self.tail = Tail::Whole;
+            return self.take(line);
+        }
+        self.tail = if sound { Tail::Whole } else { Tail::Torn };
+        if self.header.is_none() && whole_tail {
+            return self.take(line);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self, line: &Line<'_>) -> Result<()> {
+        const BOM: &[u8] = b"\xEF\xBB\xBF";
+        let mut text = line.bytes;
+        let mut offset = line.offset;
+        if self.header.is_none() && text.starts_with(BOM) {
+            text = &text[BOM.len()..];
+            offset += BOM.len() as u64;
+        }
+        if text.trim_ascii().is_empty() {
+            self.report.blank += 1;
+            return Ok(());
+        }
+        let envelope = match envelope::read(text) {
+            Ok(envelope) => envelope,
+            Err(fault) => {
+                self.skip(line.number, offset + fault.at as u64, fault.reason);
+                return Ok(());
+            }
+        };
+        if envelope.dropped {
+            self.report.blank += 1;
+            return Ok(());
+        }
+        if self.header.is_none() {
+            return self.take_header(line, text, offset, &envelope);
+        }
+        if envelope.kind == Kind::Header {
+            self.report.headers += 1;
+        } else {
+            self.index.push(offset, text.len() as u64, envelope);
+        }
+        Ok(())
+    }
+
+    fn take_header(
+        &mut self,
+        line: &Line<'_>,
+        text: &[u8],
+        offset: u64,
+        envelope: &envelope::Envelope,
+    ) -> Result<()> {
+        let object = text.trim_ascii_start().first() == Some(&b'{');
+        if envelope.kind == Kind::Header {
+            if !matches!(envelope.id, envelope::Key::Text(_)) {
+                return Err(self.no_session(
+                    line.number,
+                    offset,
+                    "the session header has no string id",
+                ));
+            }
+            self.report.headers += 1;
+            self.header = Some((offset, text.len() as u64));
+            return Ok(());
+        }
+        if self.options.lenient_header && object {
+            return Ok(());
+        }
+        Err(self.no_session(line.number, offset, "the first entry is no session header"))
+    }
+
+    /// The torn tail has become a line of its own, closed by our LF.
+    pub(crate) fn note_torn(&mut self) {
+        self.skip(self.lines + 1, self.sealed_end, "torn line");
+    }
+
+    fn skip(&mut self, line: u64, byte: u64, reason: &'static str) {
+        self.report.skipped += 1;
+        if self.report.skipped_lines.len() < REPORT_ROWS {
+            self.report
+                .skipped_lines
+                .push(Skipped { line, byte, reason });
+        }
+    }
+
+    /// The path it was opened with; empty in memory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the bytes are.
+    pub fn backing(&self) -> &Backing {
+        &self.backing
+    }
+
+    /// The index.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The index, for questions that build look-up structures when first asked.
+    pub fn index_mut(&mut self) -> &mut Index {
+        &mut self.index
+    }
+
+    /// What the scan met.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// What lies behind the last LF.
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// Bytes that are indexed or known to be torn.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The bytes of the header line.
+    pub fn header(&self) -> Result<Vec<u8>> {
+        let (offset, length) = self.header.unwrap_or_default();
+        self.read(offset, length)
+    }
+
+    /// Reads a part of the file; too few bytes are an error, never a shorter answer.
+    pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
+        let mut buf = vec![0; length as usize];
+        match lines::read_exact_at(&self.backing, &mut buf, offset) {
+            Ok(true) => Ok(buf),
+            Ok(false) => Err(Error::lost(
+                &self.path,
+                offset,
+                "the file is shorter than when it was read",
+            )),
+            Err(e) => Err(Error::io(e, &self.path)),
+        }
+    }
+
+    /// The bytes of a row's line, without its LF.
+    pub fn line(&self, row: Row) -> Result<Vec<u8>> {
+        let (offset, length) = self.index.span(row);
+        let mut line = self.read(offset, length)?;
+        let sound = matches!(line.first(), Some(&c) if c != b'\n')
+            && memchr::memchr(b'\n', &line).is_none();
+        if !sound {
+            return Err(Error::lost(
+                &self.path,
+                offset,
+                "the file changed since it was read",
+            ));
+        }
+        line.shrink_to_fit();
+        Ok(line)
+    }
+
+    /// The lines of many rows; in the order given.
+    pub fn lines(&self, rows: &[Row]) -> Result<Vec<Vec<u8>>> {
+        rows.iter().map(|&row| self.line(row)).collect()
+    }
+
+    /// Waits until everything is on the device.
+    pub fn sync(&self) -> Result<()> {
+        match &self.backing {
+            Backing::File(file) => file.sync_data().map_err(|e| Error::io(e, &self.path)),
+            Backing::Memory(_) => Ok(()),
+        }
+    }
+}

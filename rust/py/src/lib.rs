@@ -1,0 +1,33 @@
+//! Thin bindings of `sessiontree-core`: the private module `sessiontree._native`.
+
+// pyo3 hands arguments over by value.
+#![allow(clippy::needless_pass_by_value)]
+
+mod errors;
+mod keys;
+mod rows;
+mod store;
+
+/// The private native module; `python/sessiontree/_native.pyi` describes it.
+#[pyo3::pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use crate::rows::Rows;
+    #[pymodule_export]
+    use crate::store::Store;
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        use pyo3::prelude::*;
+        // So that nobody measures a debug build by accident.
+        module.add(
+            "BUILD_PROFILE",
+            if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            },
+        )?;
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,440 @@
+//! The class `Store`: one session's bytes and index.
+
+use crate::errors::raise;
+use crate::keys::{from_python, to_python};
+use crate::rows::Rows;
+use numpy::{IntoPyArray, PyArrayMethods};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use sessiontree_core::append::{Change, How};
+use sessiontree_core::index::{MISSING, ROOT};
+use sessiontree_core::store::{Backing, Options, Store as Core, Tail};
+use sessiontree_core::{Error, ErrorKind, Result, Row, walk};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// One session: a file or memory, and its index.
+#[pyclass(frozen, module = "sessiontree._native")]
+pub struct Store {
+    core: Mutex<Core>,
+}
+
+/// Runs `work` without the GIL; it is given a question that says whether to go on, and that
+/// notices Ctrl-C.
+fn detached<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<R> + Send,
+) -> PyResult<R> {
+    let mut interrupt = None;
+    let result = py.detach(|| {
+        work(&mut || {
+            interrupt = Python::attach(|py| py.check_signals().err());
+            interrupt.is_none()
+        })
+    });
+    if let Some(error) = interrupt {
+        return Err(error);
+    }
+    result.map_err(|e| raise(py, &e))
+}
+
+type Counts = (u64, bool, bool, bool);
+
+fn counts(change: Change) -> Counts {
+    (
+        change.foreign,
+        change.replaced,
+        change.rebuilt,
+        change.sealed,
+    )
+}
+
+impl Store {
+    /// A quick look or change. The lock is never waited for with the GIL held.
+    fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Core) -> R + Send) -> R {
+        if let Ok(mut core) = self.core.try_lock() {
+            return work(&mut core);
+        }
+        py.detach(|| work(&mut self.core.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Work that reads files or many rows.
+    fn long<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Core, &mut dyn FnMut() -> bool) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        detached(py, |go_on| {
+            work(
+                &mut self.core.lock().unwrap_or_else(PoisonError::into_inner),
+                go_on,
+            )
+        })
+    }
+
+    /// A look at one row that must exist.
+    fn at<R: Send>(
+        &self,
+        py: Python<'_>,
+        row: Row,
+        look: impl FnOnce(&mut Core) -> R + Send,
+    ) -> PyResult<R> {
+        self.with(py, |core| {
+            ((row as usize) < core.index().len()).then(|| look(core))
+        })
+        .ok_or_else(|| PyIndexError::new_err("no such row"))
+    }
+}
+
+fn list_of_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<Row>> {
+    match rows.cast::<Rows>() {
+        Ok(rows) => Ok(rows.get().rows.clone()),
+        Err(_) => rows.try_iter()?.map(|row| row?.extract()).collect(),
+    }
+}
+
+fn parent_number(parent: u32) -> i64 {
+    match parent {
+        ROOT => -1,
+        MISSING => -2,
+        row => i64::from(row),
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[staticmethod]
+    #[pyo3(signature = (path, *, lenient_header = false, chunk_size = None))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        lenient_header: bool,
+        chunk_size: Option<usize>,
+    ) -> PyResult<Self> {
+        let options = options(lenient_header, chunk_size);
+        let core = detached(py, |go_on| Core::open(&path, options, go_on))?;
+        Ok(Self {
+            core: Mutex::new(core),
+        })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (data, *, lenient_header = false))]
+    fn memory(py: Python<'_>, data: Vec<u8>, lenient_header: bool) -> PyResult<Self> {
+        let core = detached(py, |_| Core::memory(data, options(lenient_header, None)))?;
+        Ok(Self {
+            core: Mutex::new(core),
+        })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.with(py, |core| core.index().len())
+    }
+
+    fn path(&self, py: Python<'_>) -> PathBuf {
+        self.with(py, |core| core.path().to_owned())
+    }
+
+    fn in_memory(&self, py: Python<'_>) -> bool {
+        self.with(py, |core| matches!(core.backing(), Backing::Memory(_)))
+    }
+
+    fn header<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.long(py, |core, _| core.header())
+            .map(|h| PyBytes::new(py, &h))
+    }
+
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = self.with(py, |core| core.report().clone());
+        let dict = PyDict::new(py);
+        dict.set_item("skipped", report.skipped)?;
+        let rows: Vec<(u64, u64, &str)> = report
+            .skipped_lines
+            .iter()
+            .map(|s| (s.line, s.byte, s.reason))
+            .collect();
+        dict.set_item("skipped_lines", rows)?;
+        dict.set_item("blank", report.blank)?;
+        dict.set_item("headers", report.headers)?;
+        Ok(dict)
+    }
+
+    fn tail(&self, py: Python<'_>) -> &'static str {
+        match self.with(py, |core| core.tail()) {
+            Tail::Clean => "clean",
+            Tail::Whole => "whole",
+            Tail::Torn => "torn",
+        }
+    }
+
+    fn end(&self, py: Python<'_>) -> u64 {
+        self.with(py, |core| core.end())
+    }
+
+    fn heap_bytes(&self, py: Python<'_>) -> usize {
+        self.with(py, |core| core.index().heap_bytes())
+    }
+
+    // ---- one row
+
+    fn find(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<Row>> {
+        let key = from_python(id)?;
+        Ok(self.with(py, |core| core.index().find(&key)))
+    }
+
+    fn owner(&self, py: Python<'_>, row: Row) -> PyResult<Row> {
+        self.at(py, row, |core| core.index().owner(row))
+    }
+
+    fn id<'py>(&self, py: Python<'py>, row: Row) -> PyResult<Bound<'py, PyAny>> {
+        let key = self.at(py, row, |core| core.index().id(row))?;
+        to_python(py, &key)
+    }
+
+    fn has_text_id(&self, py: Python<'_>, row: Row) -> PyResult<bool> {
+        self.at(py, row, |core| core.index().has_text_id(row))
+    }
+
+    fn kind(&self, py: Python<'_>, row: Row) -> PyResult<u8> {
+        self.at(py, row, |core| core.index().kind(row) as u8)
+    }
+
+    fn role(&self, py: Python<'_>, row: Row) -> PyResult<u8> {
+        self.at(py, row, |core| core.index().role(row) as u8)
+    }
+
+    fn time(&self, py: Python<'_>, row: Row) -> PyResult<Option<i64>> {
+        self.at(py, row, |core| core.index().time(row))
+    }
+
+    fn parent(&self, py: Python<'_>, row: Row) -> PyResult<i64> {
+        self.at(py, row, |core| parent_number(core.index().parent(row)))
+    }
+
+    fn span(&self, py: Python<'_>, row: Row) -> PyResult<(u64, u64)> {
+        self.at(py, row, |core| core.index().span(row))
+    }
+
+    fn line<'py>(&self, py: Python<'py>, row: Row) -> PyResult<Bound<'py, PyBytes>> {
+        self.at(py, row, |core| core.line(row))?
+            .map(|line| PyBytes::new(py, &line))
+            .map_err(|e| raise(py, &e))
+    }
+
+    fn lines<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let rows = list_of_rows(rows)?;
+        let lines = self.long(py, |core, _| core.lines(&rows))?;
+        PyList::new(py, lines.iter().map(|line| PyBytes::new(py, line)))
+    }
+
+    // ---- the whole
+
+    fn leaf(&self, py: Python<'_>) -> Option<Row> {
+        self.with(py, |core| core.index().leaf())
+    }
+
+    fn conversation(&self, py: Python<'_>) -> Option<Row> {
+        self.with(py, |core| core.index().conversation())
+    }
+
+    fn distinct_ids(&self, py: Python<'_>) -> usize {
+        self.with(py, |core| core.index().distinct_ids())
+    }
+
+    #[pyo3(signature = (start = 0))]
+    fn labels(&self, py: Python<'_>, start: usize) -> Vec<Row> {
+        self.with(py, |core| {
+            core.index()
+                .labels()
+                .get(start..)
+                .unwrap_or_default()
+                .to_vec()
+        })
+    }
+
+    fn last_info(&self, py: Python<'_>) -> Option<Row> {
+        self.with(py, |core| core.index().infos().last().copied())
+    }
+
+    fn roots(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.long(py, |core, _| {
+            Ok(Rows::from(core.index().roots().collect::<Vec<_>>()))
+        })
+    }
+
+    fn orphans(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.long(py, |core, _| Ok(Rows::from(core.index().orphans())))
+    }
+
+    fn children(&self, py: Python<'_>, row: Row) -> PyResult<Vec<Row>> {
+        self.at(py, row, |core| core.index_mut().children(row))
+    }
+
+    fn children_of_key(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Vec<Row>> {
+        let key = from_python(id)?;
+        Ok(self.with(py, |core| core.index_mut().children_of_key(&key)))
+    }
+
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = self.long(py, |core, _| {
+            let c = core.index().columns();
+            let kinds = c.kind.iter().map(|&k| k as u8).collect::<Vec<_>>();
+            let roles = c.role.iter().map(|&r| r as u8).collect::<Vec<_>>();
+            let parents = c.parent().map(parent_number).collect::<Vec<_>>();
+            Ok((
+                c.offset.to_vec(),
+                c.length().collect::<Vec<_>>(),
+                parents,
+                kinds,
+                roles,
+                c.time.to_vec(),
+            ))
+        })?;
+        let dict = PyDict::new(py);
+        let (offset, length, parent, kind, role, time) = columns;
+        dict.set_item("offset", frozen(offset.into_pyarray(py)))?;
+        dict.set_item("length", frozen(length.into_pyarray(py)))?;
+        dict.set_item("parent", frozen(parent.into_pyarray(py)))?;
+        dict.set_item("kind", frozen(kind.into_pyarray(py)))?;
+        dict.set_item("role", frozen(role.into_pyarray(py)))?;
+        dict.set_item("timestamp", frozen(time.into_pyarray(py)))?;
+        Ok(dict)
+    }
+
+    // ---- walks
+
+    fn path_rows(&self, py: Python<'_>, leaf: Row) -> PyResult<Rows> {
+        self.at(py, leaf, |_| ())?;
+        self.long(py, |core, _| walk::path(core.index(), leaf))
+            .map(Rows::from)
+            .map_err(|e| self.name_cycle(py, e, leaf))
+    }
+
+    fn path_until_cycle(&self, py: Python<'_>, leaf: Row) -> PyResult<(Rows, bool)> {
+        self.at(py, leaf, |_| ())?;
+        self.long(py, |core, _| Ok(walk::path_until_cycle(core.index(), leaf)))
+            .map(|(rows, cyclic)| (rows.into(), cyclic))
+    }
+
+    fn landmarks(
+        &self,
+        py: Python<'_>,
+        path: &Rows,
+    ) -> PyResult<(Option<Row>, Option<Row>, Option<Row>)> {
+        let marks = self.long(py, |core, _| Ok(walk::landmarks(core.index(), &path.rows)))?;
+        Ok((marks.compaction, marks.thinking, marks.model))
+    }
+
+    #[pyo3(signature = (path, compaction, kept))]
+    fn select(
+        &self,
+        py: Python<'_>,
+        path: &Rows,
+        compaction: Row,
+        kept: Option<Row>,
+    ) -> PyResult<Rows> {
+        self.long(py, |core, _| {
+            Ok(walk::select(core.index(), &path.rows, compaction, kept).into())
+        })
+    }
+
+    fn common_ancestor(&self, py: Python<'_>, a: Row, b: Row) -> PyResult<Option<Row>> {
+        self.at(py, a.max(b), |_| ())?;
+        self.long(py, |core, _| {
+            Ok(walk::common_ancestor(
+                &walk::path(core.index(), a)?,
+                &walk::path(core.index(), b)?,
+            ))
+        })
+        .map_err(|e| self.name_cycle(py, e, a))
+    }
+
+    // ---- writing
+
+    #[pyo3(signature = (lines, *, strict = false, sync = false))]
+    fn append(
+        &self,
+        py: Python<'_>,
+        lines: &[u8],
+        strict: bool,
+        sync: bool,
+    ) -> PyResult<Option<Counts>> {
+        let result = py.detach(|| {
+            let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+            core.append(lines, How { strict, sync })
+        });
+        match result {
+            Err(e) if matches!(e.kind(), ErrorKind::IdTaken) => Ok(None),
+            other => other
+                .map(|change| Some(counts(change)))
+                .map_err(|e| raise(py, &e)),
+        }
+    }
+
+    fn refresh(&self, py: Python<'_>) -> PyResult<Counts> {
+        self.long(py, Core::refresh).map(counts)
+    }
+
+    #[pyo3(signature = (path, lines, *, sync = false))]
+    fn persist(&self, py: Python<'_>, path: PathBuf, lines: &[u8], sync: bool) -> PyResult<()> {
+        self.long(py, |core, _| {
+            core.persist(
+                &path,
+                lines,
+                How {
+                    strict: false,
+                    sync,
+                },
+            )
+        })
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.long(py, |core, _| core.sync())
+    }
+}
+
+impl Store {
+    /// Says which ids form a cycle.
+    fn name_cycle(&self, py: Python<'_>, error: PyErr, leaf: Row) -> PyErr {
+        let rows = self.with(py, |core| match walk::path(core.index(), leaf) {
+            Err(e) => cycle_ids(core, &e),
+            Ok(_) => Vec::new(),
+        });
+        if !rows.is_empty() {
+            let _ = error.value(py).setattr("ids", rows);
+        }
+        error
+    }
+}
+
+fn cycle_ids(core: &Core, error: &Error) -> Vec<String> {
+    match error.kind() {
+        ErrorKind::Cycle { rows } => rows
+            .iter()
+            .take(100)
+            .map(|&r| core.index().id(r).to_string())
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn options(lenient_header: bool, chunk_size: Option<usize>) -> Options {
+    let plain = Options {
+        lenient_header,
+        ..Options::default()
+    };
+    chunk_size.map_or(plain, |chunk| Options { chunk, ..plain })
+}
+
+fn frozen<T: numpy::Element>(
+    array: Bound<'_, numpy::PyArray1<T>>,
+) -> Bound<'_, numpy::PyArray1<T>> {
+    array.readwrite().make_nonwriteable();
+    array
+}
