@@ -1,0 +1,157 @@
+"""The private native module: bytes, index and walks of one session.
+
+Rows number the entries of a session in file order, from 0; session headers are not rows. Columns
+and kinds are described in ``docs/architecture.md``. All methods are safe from any thread.
+"""
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import Final, TypedDict, final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+BUILD_PROFILE: Final[str]
+VERSION: Final[str]
+
+class ScanReport(TypedDict):
+    """What a scan met besides entries; ``skipped_lines`` holds at most 1,000 (line, byte, reason)."""
+
+    skipped: int
+    skipped_lines: list[tuple[int, int, str]]
+    blank: int
+    headers: int
+
+class ColumnArrays(TypedDict):
+    """One read-only array a column; ``timestamp`` is the lowest int64 where the time is unknown."""
+
+    offset: npt.NDArray[np.uint64]
+    length: npt.NDArray[np.uint64]
+    parent: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.uint8]
+    role: npt.NDArray[np.uint8]
+    timestamp: npt.NDArray[np.int64]
+
+@final
+class Rows:
+    """A frozen sequence of rows, four bytes each."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: int, /) -> int: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Rows: ...
+    def tolist(self) -> list[int]: ...
+    def numpy(self) -> npt.NDArray[np.int64]: ...
+
+@final
+class Store:
+    """One session's bytes (a file, or memory) and its index."""
+
+    @staticmethod
+    def open(path: str | PathLike[str], *, lenient_header: bool = False, chunk_size: int | None = None) -> Store:
+        """Scan a file; only reads. OSError, or InvalidSessionError for an empty file or no session."""
+
+    @staticmethod
+    def memory(data: bytes, *, lenient_header: bool = False) -> Store:
+        """Scan the text of a session file that lies in memory."""
+
+    def __len__(self) -> int:
+        """The number of rows."""
+
+    def path(self) -> str: ...
+    def in_memory(self) -> bool: ...
+    def header(self) -> bytes:
+        """The header's line, without its LF."""
+
+    def report(self) -> ScanReport: ...
+    def tail(self) -> str:
+        """What lies behind the last LF: "clean", "whole" (an entry without LF) or "torn"."""
+
+    def end(self) -> int:
+        """Offset behind the last byte that was looked at."""
+
+    def heap_bytes(self) -> int:
+        """Memory of the index in bytes."""
+
+    def find(self, id: object) -> int | None:
+        """The last row with this id, compared by JSON type and value."""
+
+    def owner(self, row: int) -> int:
+        """The row that a look-up of this row's id gives."""
+
+    def id(self, row: int) -> str | float | bool | None:
+        """The row's id; None where it is missing, null, an object or an array."""
+
+    def has_text_id(self, row: int) -> bool: ...
+    def kind(self, row: int) -> int: ...
+    def role(self, row: int) -> int: ...
+    def time(self, row: int) -> int | None:
+        """Milliseconds since 1970, or None where the time is unknown."""
+
+    def parent(self, row: int) -> int:
+        """The parent's row, -1 for a root, -2 where the parent is not in the file."""
+
+    def span(self, row: int) -> tuple[int, int]:
+        """Byte offset and length (without LF) of the row's line."""
+
+    def line(self, row: int) -> bytes:
+        """The row's line without its LF; SessionFileLostError if the file changed under it."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly these bytes of the file, or SessionFileLostError."""
+
+    def lines(self, rows: Rows | Iterable[int]) -> list[bytes]: ...
+    def leaf(self) -> int | None:
+        """The last row whose id is a string."""
+
+    def conversation(self) -> int | None:
+        """The first user or assistant message."""
+
+    def distinct_ids(self) -> int:
+        """The number of different ids; all rows without id count as one."""
+
+    def labels(self, start: int = 0) -> list[int]:
+        """Rows of label entries in file order, from the start-th on."""
+
+    def last_info(self) -> int | None:
+        """The last ``session_info`` row."""
+
+    def roots(self) -> Rows: ...
+    def orphans(self) -> Rows:
+        """Rows whose parent is not in the file."""
+
+    def children(self, row: int) -> list[int]:
+        """Rows whose parent is this row, in file order."""
+
+    def children_of_key(self, id: object) -> list[int]:
+        """Rows whose parentId equals this value exactly, in file order."""
+
+    def columns(self) -> ColumnArrays: ...
+    def path_rows(self, leaf: int) -> Rows:
+        """From the root to ``leaf``; CorruptSessionError (with ``ids``) for a cycle."""
+
+    def path_until_cycle(self, leaf: int) -> tuple[Rows, bool]:
+        """The path, cut where it would repeat a row; and whether it was."""
+
+    def landmarks(self, path: Rows) -> tuple[int | None, int | None, int | None]:
+        """The newest compaction, thinking-level change, and model change or assistant message."""
+
+    def select(self, path: Rows, compaction: int, kept: int | None) -> Rows:
+        """The compaction, what it kept of the path before it, and what follows it."""
+
+    def common_ancestor(self, a: int, b: int) -> int | None: ...
+    def append(self, lines: bytes, *, strict: bool = False, sync: bool = False) -> tuple[int, bool, bool, bool] | None:
+        """Append whole lines, all or nothing.
+
+        Gives (rows of other writers taken in before, file was replaced, file was rebuilt, torn line
+        was sealed), or None, with nothing written, if a new id is taken by another writer's entry.
+        """
+
+    def refresh(self) -> tuple[int, bool, bool, bool]:
+        """Take in whole lines that others appended; same counts as append."""
+
+    def persist(self, path: str | PathLike[str], lines: bytes, *, sync: bool = False) -> None:
+        """Turn a session in memory into a new file, with ``lines`` at its end; all or nothing."""
+
+    def sync(self) -> None: ...
