@@ -4,7 +4,7 @@ Rows number the entries of a session in file order, from 0; session headers are 
 and kinds are described in ``docs/architecture.md``. All methods are safe from any thread.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Final, TypedDict, final, overload
 
@@ -31,6 +31,18 @@ class ColumnArrays(TypedDict):
     kind: npt.NDArray[np.uint8]
     role: npt.NDArray[np.uint8]
     timestamp: npt.NDArray[np.int64]
+
+def create_file(path: str | PathLike[str], parts: Iterable[bytes], *, sync: bool = False) -> None:
+    """Create a file from the parts, all or nothing; FileExistsError if the name is taken."""
+
+def replace_file(path: str | PathLike[str], make_parts: Callable[[], Iterable[bytes]]) -> None:
+    """Replace a file under its lock: temporary file beside it, fsync, rename; the mode is kept.
+
+    ``make_parts`` is called once the lock is held.
+    """
+
+def sweep(folder: str | PathLike[str]) -> int:
+    """Remove temporary files of dead writers from a folder; how many there were."""
 
 @final
 class Rows:

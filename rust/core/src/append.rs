@@ -6,13 +6,14 @@
 //! else wrote meanwhile, and closed with an LF otherwise: the file never ends in half a line that
 //! the next append would be glued to. The index changes only after the bytes are in the file.
 
+use crate::draft::{self, write_counted};
 use crate::envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{Line, Source};
 use crate::store::{Backing, Store, Tail};
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{Metadata, OpenOptions};
+use std::io;
+use std::path::Path;
 
 /// What an append or a refresh met besides its own work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,48 +38,14 @@ pub struct How {
 }
 
 #[cfg(unix)]
-fn same_file(a: &Metadata, b: &Metadata) -> bool {
+pub(crate) fn same_file(a: &Metadata, b: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
 #[cfg(not(unix))]
-fn same_file(a: &Metadata, b: &Metadata) -> bool {
+pub(crate) fn same_file(a: &Metadata, b: &Metadata) -> bool {
     a.created().ok() == b.created().ok()
-}
-
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
-
-/// Makes a folder and its parents, readable by nobody else.
-pub fn make_folder(path: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
-}
-
-/// Makes the entries of a folder durable.
-pub fn sync_folder(path: &Path) -> io::Result<()> {
-    match path.parent().map(File::open) {
-        Some(Ok(folder)) => folder.sync_all(),
-        _ => Ok(()),
-    }
-}
-
-/// The file that a path will name once it exists: links are followed even where they dangle.
-pub fn resolve_links(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..40 {
-        match std::fs::read_link(&path) {
-            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other("too many levels of symbolic links"))
 }
 
 impl Store {
@@ -236,7 +203,7 @@ impl Store {
     /// Writes a vanished file anew from the descriptor that is still open.
     fn rebuild(&mut self) -> Result<()> {
         let all = self.read(0, self.end)?;
-        let file = create(&self.path, &[&all], true)?;
+        let file = draft::create(&self.path, &[&all], true)?;
         self.backing = Backing::File(file);
         Ok(())
     }
@@ -334,86 +301,10 @@ impl Store {
         let Backing::Memory(memory) = &self.backing else {
             return Ok(());
         };
-        let file = create(path, &[memory, lines], how.sync)?;
+        let file = draft::create(path, &[memory, lines], how.sync)?;
         self.backing = Backing::File(file);
         path.clone_into(&mut self.path);
         self.pid = std::process::id();
         self.index_own(0, lines)
     }
-}
-
-fn write_counted(mut file: &File, mut bytes: &[u8]) -> (usize, io::Result<()>) {
-    let all = bytes.len();
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return (all - bytes.len(), Err(io::ErrorKind::WriteZero.into())),
-            Ok(n) => bytes = &bytes[n..],
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return (all - bytes.len(), Err(e)),
-        }
-    }
-    (all, Ok(()))
-}
-
-/// Creates a session file with this content, all or nothing: a temporary file beside it that is
-/// linked to the name once it is whole. An empty file is filled in place.
-pub fn create(path: &Path, parts: &[&[u8]], sync: bool) -> Result<File> {
-    let io_error = |e| Error::io(e, path);
-    let target = resolve_links(path).map_err(io_error)?;
-    if let Some(folder) = target.parent().filter(|f| !f.as_os_str().is_empty()) {
-        make_folder(folder).map_err(io_error)?;
-    }
-    if std::fs::metadata(&target).is_ok_and(|m| m.is_file() && m.len() == 0) {
-        fill_empty(&target, parts, sync).map_err(io_error)?;
-    } else {
-        create_new(&target, parts, sync).map_err(io_error)?;
-    }
-    File::open(&target).map_err(io_error)
-}
-
-fn fill_empty(target: &Path, parts: &[&[u8]], sync: bool) -> io::Result<()> {
-    let file = OpenOptions::new().append(true).open(target)?;
-    file.lock()?;
-    if file.metadata()?.len() > 0 {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    let (done, result) = write_counted(&file, &parts.concat());
-    let result = result.and_then(|()| if sync { file.sync_all() } else { Ok(()) });
-    if result.is_err() && file.metadata()?.len() == done as u64 {
-        file.set_len(0)?;
-    }
-    result
-}
-
-fn create_new(target: &Path, parts: &[&[u8]], sync: bool) -> io::Result<()> {
-    if std::fs::symlink_metadata(target).is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    let temporary = temporary_beside(target);
-    let result = (|| {
-        let file = private(OpenOptions::new().write(true).create_new(true)).open(&temporary)?;
-        for part in parts {
-            write_counted(&file, part).1?;
-        }
-        if sync {
-            file.sync_all()?;
-        }
-        std::fs::hard_link(&temporary, target)
-    })();
-    let _ = std::fs::remove_file(&temporary);
-    result?;
-    if sync { sync_folder(target) } else { Ok(()) }
-}
-
-/// A name beside `target` that is no session's and that nobody else uses.
-pub fn temporary_beside(target: &Path) -> PathBuf {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let n = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let short: String = name.chars().take(150).collect();
-    target.with_file_name(format!(
-        ".{short}.{}-{n}.sessiontree-tmp",
-        std::process::id()
-    ))
 }

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod append;
+pub mod draft;
 pub mod envelope;
 mod error;
 pub mod index;

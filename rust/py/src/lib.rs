@@ -3,6 +3,7 @@
 // pyo3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
+mod draft;
 mod errors;
 mod keys;
 mod rows;
@@ -11,6 +12,8 @@ mod store;
 /// The private native module; `python/sessiontree/_native.pyi` describes it.
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use crate::draft::{create_file, replace_file, sweep};
     #[pymodule_export]
     use crate::rows::Rows;
     #[pymodule_export]
