@@ -74,7 +74,9 @@ def rebuild(entry):
 def is_complete(entry):
     """Whether pi was given all required arguments and no explicit null (some scenarios do neither)."""
     _, required, optional = BUILDERS[entry["type"]]
-    return all(key in entry for key in required) and all(entry.get(key, 0) is not None for key in optional)
+    return all(key in entry for key in (*NODE, *required)) and all(
+        entry.get(key, 0) is not None for key in optional
+    )
 
 
 def test_entries_have_the_keys_of_pi_in_its_order():
