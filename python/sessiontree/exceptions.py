@@ -5,6 +5,7 @@
     SessionTreeError
     ├── InvalidSessionError (ValueError)      not a session file: path, line, byte, what to do
     ├── InvalidSessionIdError (ValueError)    a session id that cannot be part of a file name
+    ├── InvalidJSONError (ValueError)         a text that JSON.parse refuses: reason and position
     ├── EntryNotFoundError (LookupError)      no entry has this id
     ├── CorruptSessionError                   the tree cannot be walked (a cycle)
     ├── SessionConflictError                  strict=True and another writer was there
@@ -37,6 +38,25 @@ class InvalidSessionError(SessionTreeError, ValueError):
 
 class InvalidSessionIdError(SessionTreeError, ValueError):
     """A session id must match ``[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?``."""
+
+
+class InvalidJSONError(SessionTreeError, ValueError):
+    """A text that JavaScript's ``JSON.parse`` refuses.
+
+    Attributes:
+        reason: what was found, or was missing.
+        position: where, counted from 0 in ``unit``.
+        unit: ``"byte"`` where bytes were read, ``"character"`` where a string was.
+    """
+
+    def __init__(self, reason: str, position: int, unit: str = "character") -> None:
+        super().__init__(reason, position, unit)
+        self.reason = reason
+        self.position = position
+        self.unit = unit
+
+    def __str__(self) -> str:
+        return f"invalid JSON: {self.reason} at {self.unit} {self.position}"
 
 
 class EntryNotFoundError(SessionTreeError, LookupError):

@@ -1,0 +1,130 @@
+"""orjson where it agrees with JavaScript, our own reader and writer where it does not.
+
+What orjson 3.10 and later do differently, found by comparing it with V8:
+
+- It refuses lone surrogates, invalid UTF-8, numbers beyond a double and deep nesting, all of which
+  ``JSON.parse`` reads: every refusal is put to our own reader, which also words the error.
+- It reads ``-0`` as ``0``: texts in which that number may stand go to our reader.
+- It writes ``1.0``, ``-0.0``, ``1e+16``, ``1e-6`` where ``JSON.stringify`` writes ``1``, ``0``,
+  ``10000000000000000``, ``0.000001``: values with such floats are copied with the numbers that
+  make it write the right text.
+- It writes UUIDs, enums and its own fragments, which JSON does not know and which no option turns
+  off: one look at the types of all values finds them (about 70 ns a value).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from sessiontree import _jsonread, _jsonwrite
+from sessiontree.exceptions import InvalidJSONError
+
+_STRICT: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+_MINUS_ZERO: Final = re.compile(r"-0(?:[,\]} \t\r\n]|\Z)")
+_MINUS_ZERO_BYTES: Final = re.compile(rb"-0(?:[,\]} \t\r\n]|\Z)")
+_JAVASCRIPT_MAY_DIFFER: Final = re.compile(rb'[0-9]{16}|"(?:0|[1-9][0-9]{0,9})":')
+
+_PLAIN, _NUMBERS_DIFFER, _ODD_TYPES = range(3)
+
+
+def loads(data: bytes | bytearray | memoryview | str) -> Any:
+    """See `sessiontree.jsontext.loads`."""
+    try:
+        value = orjson.loads(data)
+    except ValueError:
+        return _read(data)
+    doubtful = _MINUS_ZERO.search(data) if isinstance(data, str) else _MINUS_ZERO_BYTES.search(data)
+    return value if doubtful is None else _read(data)
+
+
+def _read(data: bytes | bytearray | memoryview | str) -> Any:
+    if isinstance(data, str):
+        return _jsonread.read(data)
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"JSON text is bytes or a string, not {type(data).__qualname__}")
+    raw = bytes(data)
+    text = raw.decode("utf-8", "replace")
+    try:
+        return _jsonread.read(text)
+    except InvalidJSONError as error:
+        raise InvalidJSONError(error.reason, _byte_offset(raw, text, error.position), "byte") from None
+
+
+def _byte_offset(raw: bytes, text: str, position: int) -> int:
+    """Find the byte at which the character at ``position`` begins."""
+    before = text[:position]
+    if "\ufffd" not in before:
+        return len(before.encode())
+    low, high = 0, len(raw)
+    while low < high:
+        middle = (low + high) // 2
+        if len(raw[:middle].decode("utf-8", "replace")) < position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def dumps(value: Any) -> bytes:
+    """See `sessiontree.jsontext.dumps`."""
+    try:
+        text = orjson.dumps(value, option=_STRICT)
+    except TypeError:
+        return _jsonwrite.write(value).encode()
+    kind = _survey(value)
+    if kind == _PLAIN:
+        return text
+    if kind == _ODD_TYPES:
+        return _jsonwrite.write(value).encode()
+    return orjson.dumps(_with_javascript_numbers(value), option=_STRICT)
+
+
+def js_stringify(value: Any) -> str:
+    """See `sessiontree.jsontext.js_stringify`."""
+    text = dumps(value)
+    if _JAVASCRIPT_MAY_DIFFER.search(text):
+        return _jsonwrite.write(value, javascript=True)
+    return text.decode()
+
+
+def _survey(value: Any) -> int:
+    """Look at every value that orjson has written: are its text and its type right?
+
+    Only exact types get this far, so comparing classes is enough. The list grows while it is
+    walked; orjson has made sure that it ends.
+    """
+    found = _PLAIN
+    containers: list[Any] = [(value,)]
+    for container in containers:
+        for item in container.values() if container.__class__ is dict else container:
+            kind = item.__class__
+            if kind is str or kind is int:
+                continue
+            if kind is dict or kind is list or kind is tuple:
+                containers.append(item)
+            elif kind is float:
+                if not 1e-5 <= item < 1e16 or item.is_integer():
+                    found = _NUMBERS_DIFFER
+            elif kind is not bool and item is not None:
+                return _ODD_TYPES
+    return found
+
+
+def _with_javascript_numbers(value: Any) -> Any:
+    """Copy the containers, and put in place of each float what orjson writes as JavaScript would."""
+    root = [value]
+    copies: list[Any] = [root]
+    for container in copies:
+        for key, item in container.items() if container.__class__ is dict else enumerate(container):
+            kind = item.__class__
+            if kind is float:
+                container[key] = orjson.Fragment(_jsonwrite.json_number(item))
+            elif kind is dict or kind is list or kind is tuple:
+                container[key] = copy = item.copy() if kind is dict else [*item]
+                copies.append(copy)
+    return root[0]
