@@ -1,0 +1,31 @@
+"""Tests may skip where something is not at hand; where it must be at hand, such a skip is a failure."""
+
+import os
+
+import pytest
+
+# What a skip says, and the variable that forbids it.
+REQUIRABLE = {
+    "SESSIONTREE_SHARED": "SESSIONTREE_REQUIRE_SHARED",
+    "pi is not available": "SESSIONTREE_REQUIRE_PI",
+}
+
+
+def forbidden(reason):
+    """The variable that forbids this skip, if one does."""
+    for text, variable in REQUIRABLE.items():
+        if text in reason and os.environ.get(variable):
+            return variable
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        variable = forbidden(reason)
+        if variable:
+            report.outcome = "failed"
+            report.longrepr = f"{variable} is set, but: {reason}"
+    return report
