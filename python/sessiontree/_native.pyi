@@ -61,7 +61,9 @@ class Store:
     """One session's bytes (a file, or memory) and its index."""
 
     @staticmethod
-    def open(path: str | PathLike[str], *, lenient_header: bool = False, chunk_size: int | None = None) -> Store:
+    def open(
+        path: str | PathLike[str], *, lenient_header: bool = False, chunk_size: int | None = None
+    ) -> Store:
         """Scan a file; only reads. OSError, or InvalidSessionError for an empty file or no session."""
 
     @staticmethod
@@ -153,7 +155,9 @@ class Store:
         """The compaction, what it kept of the path before it, and what follows it."""
 
     def common_ancestor(self, a: int, b: int) -> int | None: ...
-    def append(self, lines: bytes, *, strict: bool = False, sync: bool = False) -> tuple[int, bool, bool, bool] | None:
+    def append(
+        self, lines: bytes, *, strict: bool = False, sync: bool = False
+    ) -> tuple[int, bool, bool, bool] | None:
         """Append whole lines, all or nothing.
 
         Gives (rows of other writers taken in before, file was replaced, file was rebuilt, torn line

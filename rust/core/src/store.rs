@@ -339,6 +339,14 @@ impl Store {
 
     /// Reads a part of the file; too few bytes are an error, never a shorter answer.
     pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
+        // Before the buffer is made: a length that no file has would abort the process.
+        if offset.checked_add(length).is_none_or(|end| end > self.end) {
+            return Err(Error::lost(
+                &self.path,
+                offset,
+                "nothing was read there before",
+            ));
+        }
         let mut buf = vec![0; length as usize];
         match lines::read_exact_at(&self.backing, &mut buf, offset) {
             Ok(true) => Ok(buf),

@@ -222,6 +222,16 @@ impl Store {
             .map_err(|e| raise(py, &e))
     }
 
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        offset: u64,
+        length: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.long(py, |core, _| core.read(offset, length))
+            .map(|bytes| PyBytes::new(py, &bytes))
+    }
+
     fn lines<'py>(
         &self,
         py: Python<'py>,
