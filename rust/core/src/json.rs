@@ -21,6 +21,7 @@
 mod levels;
 mod parts;
 mod scalar;
+mod stream;
 mod text;
 
 #[cfg(test)]
@@ -29,6 +30,9 @@ mod naive;
 mod tests;
 
 use std::ops::Range;
+
+use crate::simd::{Tokens, Vectors};
+use levels::Levels;
 
 pub use parts::{Elements, Members, elements, members};
 pub use text::{decode_string, is_dropped, key_is, number};
@@ -127,5 +131,71 @@ pub fn validate(line: &[u8]) -> Result<Shape, Fault> {
 /// assert_eq!(keys.0, [(2, "b".to_owned()), (1, "a".to_owned())]);
 /// ```
 pub fn walk<V: Visitor>(line: &[u8], visitor: &mut V) -> Result<Shape, Fault> {
-    scalar::walk(line, visitor)
+    match Vectors::best() {
+        Some(vectors) if line.len() >= LONG => stream::walk(vectors, line, visitor),
+        _ => scalar::walk(line, visitor),
+    }
+}
+
+/// A single line shorter than this is walked byte by byte: setting up the search for tokens
+/// costs as much as walking a few hundred bytes.
+const LONG: usize = 512;
+
+/// Is told the lines of a text, each after its members.
+pub trait LineVisitor: Visitor {
+    /// A line has ended: its text without the LF, its place in the whole text, and what it holds;
+    /// `None` if that is only white space.
+    ///
+    /// If it is a fault, the members told since the last line are to be thrown away.
+    fn line(&mut self, line: &[u8], start: usize, answer: Result<Option<Shape>, Fault>);
+}
+
+/// Walks many lines at once, which is much faster than one by one where they are short.
+pub struct Walker {
+    vectors: Option<Vectors>,
+    tokens: Tokens,
+    levels: Levels,
+}
+
+impl Walker {
+    /// A walker for this processor. It is 9 kB large and has nothing on the heap.
+    pub fn new() -> Self {
+        Self {
+            vectors: Vectors::best(),
+            tokens: Tokens::new(),
+            levels: Levels::new(),
+        }
+    }
+
+    /// Validates every line of `text` and tells `visitor` what it holds. A last line needs no LF.
+    ///
+    /// ```
+    /// use sessiontree_core::json::{Fault, LineVisitor, Shape, Visitor, Walker};
+    /// struct Lines(Vec<(usize, bool)>);
+    /// impl Visitor for Lines {
+    ///     fn member(&mut self, _: u8, _: &[u8], _: std::ops::Range<usize>) {}
+    /// }
+    /// impl LineVisitor for Lines {
+    ///     fn line(&mut self, _: &[u8], start: usize, answer: Result<Option<Shape>, Fault>) {
+    ///         self.0.push((start, answer.is_ok()));
+    ///     }
+    /// }
+    /// let mut lines = Lines(Vec::new());
+    /// Walker::new().lines(b"{}\n{\n\n[]", &mut lines);
+    /// assert_eq!(lines.0, [(0, true), (3, false), (5, true), (6, true)]);
+    /// ```
+    pub fn lines<V: LineVisitor>(&mut self, text: &[u8], visitor: &mut V) {
+        match self.vectors {
+            Some(vectors) => {
+                stream::lines(vectors, text, &mut self.tokens, &mut self.levels, visitor);
+            }
+            None => scalar::lines(text, visitor),
+        }
+    }
+}
+
+impl Default for Walker {
+    fn default() -> Self {
+        Self::new()
+    }
 }

@@ -12,6 +12,8 @@ mod error;
 pub mod index;
 pub mod json;
 pub mod lines;
+#[allow(unsafe_code)]
+mod simd;
 pub mod store;
 pub mod walk;
 

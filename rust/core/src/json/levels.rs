@@ -26,6 +26,13 @@ impl Levels {
         }
     }
 
+    /// Closes everything.
+    pub(super) fn clear(&mut self) {
+        self.depth = 0;
+        self.top = 0;
+        self.far.clear();
+    }
+
     /// How many brackets are open.
     #[inline]
     pub(super) fn depth(&self) -> usize {

@@ -5,8 +5,10 @@
 
 use std::ops::Range;
 
+use memchr::memchr;
+
 use super::levels::Levels;
-use super::{Fault, Shape, Visitor};
+use super::{Fault, LineVisitor, Shape, Visitor};
 
 const END: &str = "unexpected end of the line";
 
@@ -16,21 +18,48 @@ pub(super) fn walk<V: Visitor>(line: &[u8], visitor: &mut V) -> Result<Shape, Fa
         line,
         at: 0,
         levels: Levels::new(),
-        open: [const {
-            Open {
-                key: 0..0,
-                value: 0,
-            }
-        }; 2],
+        open: Open::none(),
         visitor,
     }
     .run()
 }
 
 /// A member whose value has not ended yet.
-struct Open {
-    key: Range<usize>,
-    value: usize,
+#[derive(Clone)]
+pub(super) struct Open {
+    /// The key, between its quotes.
+    pub(super) key: Range<usize>,
+    /// Where the value begins.
+    pub(super) value: usize,
+}
+
+impl Open {
+    /// Room for the members of depth 1 and 2.
+    pub(super) fn none() -> [Self; 2] {
+        [const {
+            Self {
+                key: 0..0,
+                value: 0,
+            }
+        }; 2]
+    }
+}
+
+/// Walks the lines of `text`.
+pub(super) fn lines<V: LineVisitor>(text: &[u8], visitor: &mut V) {
+    let mut start = 0;
+    while start < text.len() {
+        let end = memchr(b'\n', &text[start..]).map_or(text.len(), |length| start + length);
+        let line = &text[start..end];
+        let blank = line.iter().all(|byte| b" \t\r".contains(byte));
+        let answer = if blank {
+            Ok(None)
+        } else {
+            walk(line, visitor).map(Some)
+        };
+        visitor.line(line, start, answer);
+        start = end + 1;
+    }
 }
 
 struct Walker<'a, V> {
@@ -70,14 +99,10 @@ impl<V: Visitor> Walker<'_, V> {
             }
             Some(b'{') => self.container(true),
             Some(b'[') => self.container(false),
-            Some(b't') => self.literal(b"true"),
-            Some(b'f') => self.literal(b"false"),
-            Some(b'n') => self.literal(b"null"),
-            Some(b'-' | b'0'..=b'9') => {
-                self.at = number_end(self.line, self.at)?;
+            _ => {
+                self.at = scalar_end(self.line, self.at)?;
                 Ok(true)
             }
-            _ => Err(self.fault("expected a value")),
         }
     }
 
@@ -148,16 +173,6 @@ impl<V: Visitor> Walker<'_, V> {
             self.levels.pop();
         }
         Ok(false)
-    }
-
-    fn literal(&mut self, word: &'static [u8]) -> Result<bool, Fault> {
-        for &byte in word {
-            if self.peek() != Some(byte) {
-                return Err(self.fault("misspelt literal"));
-            }
-            self.at += 1;
-        }
-        Ok(true)
     }
 
     #[inline]
@@ -250,8 +265,28 @@ pub(super) fn plain(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len() - rest)
 }
 
-/// The place after the number that begins at `at`.
-pub(super) fn number_end(line: &[u8], mut at: usize) -> Result<usize, Fault> {
+/// The place after the number or literal that begins at `at`.
+#[inline]
+pub(super) fn scalar_end(line: &[u8], at: usize) -> Result<usize, Fault> {
+    match line.get(at) {
+        Some(b'-' | b'0'..=b'9') => number_end(line, at),
+        Some(b't') => literal_end(line, at, b"true"),
+        Some(b'f') => literal_end(line, at, b"false"),
+        Some(b'n') => literal_end(line, at, b"null"),
+        _ => Err(fault(line, at, "expected a value")),
+    }
+}
+
+fn literal_end(line: &[u8], at: usize, word: &[u8]) -> Result<usize, Fault> {
+    let rest = &line[at..];
+    let right = word.iter().zip(rest).take_while(|(a, b)| a == b).count();
+    if right < word.len() {
+        return Err(fault(line, at + right, "misspelt literal"));
+    }
+    Ok(at + right)
+}
+
+fn number_end(line: &[u8], mut at: usize) -> Result<usize, Fault> {
     at += usize::from(line.get(at) == Some(&b'-'));
     at = match line.get(at) {
         Some(b'0') => at + 1,

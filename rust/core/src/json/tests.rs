@@ -6,8 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::naive::{self, Told};
-use super::{Fault, Shape, Visitor};
-use super::{decode_string, elements, is_dropped, key_is, members, number, scalar, validate, walk};
+use super::{Fault, LineVisitor, Shape, Visitor, Walker, scalar, stream};
+use super::{decode_string, elements, is_dropped, key_is, members, number, validate, walk};
+use crate::simd::Vectors;
 
 impl Visitor for Told {
     fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
@@ -17,7 +18,7 @@ impl Visitor for Told {
 
 type Answer = Result<(Shape, Told), Fault>;
 
-fn answer(walk: fn(&[u8], &mut Told) -> Result<Shape, Fault>, line: &[u8]) -> Answer {
+fn answer(walk: impl FnOnce(&[u8], &mut Told) -> Result<Shape, Fault>, line: &[u8]) -> Answer {
     let mut told = Told::new();
     walk(line, &mut told).map(|shape| (shape, told))
 }
@@ -106,6 +107,53 @@ fn serde_accepts(line: &[u8]) -> bool {
         .is_ok()
 }
 
+/// Lines as they are told: place, text, and members if there is a value.
+type Lines = Vec<(usize, Vec<u8>, Result<Option<(Shape, Told)>, Fault>)>;
+
+#[derive(Default)]
+struct Hearer {
+    told: Told,
+    lines: Lines,
+}
+
+impl Visitor for Hearer {
+    fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
+        self.told.member(depth, key, value);
+    }
+}
+
+impl LineVisitor for Hearer {
+    fn line(&mut self, line: &[u8], start: usize, answer: Result<Option<Shape>, Fault>) {
+        let told = std::mem::take(&mut self.told);
+        let answer = answer.map(|shape| shape.map(|shape| (shape, told)));
+        self.lines.push((start, line.to_vec(), answer));
+    }
+}
+
+fn heard(walk: impl FnOnce(&[u8], &mut Hearer), text: &[u8]) -> Lines {
+    let mut hearer = Hearer::default();
+    walk(text, &mut hearer);
+    hearer.lines
+}
+
+/// The slow twin of walking many lines.
+fn split(text: &[u8]) -> Lines {
+    let mut lines = Lines::new();
+    let mut start = 0;
+    for piece in text.split_inclusive(|&byte| byte == b'\n') {
+        let line = piece.strip_suffix(b"\n").unwrap_or(piece);
+        let blank = line.iter().all(|byte| b" \t\r".contains(byte));
+        let one = |line| answer(scalar::walk, line).map(Some);
+        lines.push((
+            start,
+            line.to_vec(),
+            if blank { Ok(None) } else { one(line) },
+        ));
+        start += piece.len();
+    }
+    lines
+}
+
 /// Every walker must answer as the slow twin does, and all alike.
 fn check(line: &[u8]) {
     let slow = naive::walk(line);
@@ -114,6 +162,10 @@ fn check(line: &[u8]) {
     let text = String::from_utf8_lossy(line);
     assert_eq!(scalar.as_ref().ok(), slow.as_ref(), "{text:?}");
     assert_eq!(fast, scalar, "{text:?}");
+    for vectors in Vectors::all() {
+        let walk = |line: &[u8], told: &mut Told| stream::walk(vectors, line, told);
+        assert_eq!(answer(walk, line), scalar, "{vectors:?} {text:?}");
+    }
     assert_eq!(serde_accepts(line), slow.is_some(), "{text:?}");
     if let Err(fault) = fast {
         assert!(fault.at <= line.len(), "{text:?}");
@@ -126,6 +178,28 @@ fn check(line: &[u8]) {
 
 proptest! {
     #![proptest_config(cases(2000))]
+
+    /// Many lines are told as they are told one by one, whatever stands in the lines before.
+    #[test]
+    fn lines_are_told_as_each_by_itself(parts in vec((json(), changes(), "\n{1,2}"), 0..12)) {
+        let mut text = Vec::new();
+        for (json, changes, end) in parts {
+            text.extend(changed(&json, &changes));
+            text.extend(end.as_bytes());
+        }
+        for length in [text.len(), text.len().saturating_sub(1)] {
+            let expected = split(&text[..length]);
+            prop_assert_eq!(&heard(scalar::lines, &text[..length]), &expected);
+            for vectors in Vectors::all() {
+                let mut walker = Walker { vectors: Some(vectors), ..Walker::new() };
+                let lines = heard(|text, hearer| walker.lines(text, hearer), &text[..length]);
+                prop_assert_eq!(&lines, &expected, "{:?}", vectors);
+                // The walker is left as it was.
+                let again = heard(|text, hearer| walker.lines(text, hearer), &text[..length]);
+                prop_assert_eq!(&again, &expected, "{:?}", vectors);
+            }
+        }
+    }
 
     /// Valid and slightly broken texts are judged and told as the slow twin does.
     #[test]

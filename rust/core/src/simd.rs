@@ -1,0 +1,254 @@
+//! Finding the tokens of JSON text with vector instructions: the one module with `unsafe`.
+//!
+//! A token is what the grammar has to look at: a bracket, comma or colon, the opening quote of a
+//! string, the first byte of a number or literal, and, where lines are told apart, a line feed
+//! outside a string. Sixty-four bytes are looked at together. Each question ("which of them are
+//! quotes?") gives a word with one bit a byte, and nearly everything else is arithmetic on such
+//! words, without branches:
+//!
+//! - `escaped`: the bytes that a backslash stands before which is not itself escaped;
+//! - `inside`: the prefix sum (mod 2) of the unescaped quotes, by a carry-less product: the bytes
+//!   from an opening quote up to before the closing one;
+//! - tokens: operators that are not inside, opening quotes, first bytes of other runs.
+//!
+//! Strings are checked here for good: no raw control character, no unknown escape, four digits
+//! after `\u`. At the first such fault the tokens end. Bytes outside strings are not checked; every
+//! run of bytes that are no operators and no white space begins with a token, and the grammar has
+//! to look at the whole run.
+
+/// How many bytes are searched at once. The places of a window's tokens stay in the first-level
+/// cache beside its text.
+pub(crate) const WINDOW: usize = 4096;
+
+/// One block: a bit a byte.
+const BLOCK: usize = 64;
+
+/// The places of a window's tokens, counted from the window's start.
+pub(crate) struct Tokens {
+    places: [u16; WINDOW + BLOCK],
+    count: usize,
+}
+
+impl Tokens {
+    pub(crate) fn new() -> Self {
+        Self {
+            places: [0; WINDOW + BLOCK],
+            count: 0,
+        }
+    }
+
+    /// Forgets them.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// The places found.
+    #[inline]
+    pub(crate) fn places(&self) -> &[u16] {
+        &self.places[..self.count.min(WINDOW)]
+    }
+}
+
+/// What a window hands to the next one; the default stands for the start of a text.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Carry {
+    /// All ones if the window ended inside a string.
+    string: u64,
+    /// 1 if it ended in a backslash that escapes the next byte.
+    escape: u64,
+    /// 1 if it ended in the middle of a number, a literal, or nonsense outside strings.
+    scalar: u64,
+    /// The first bytes that have to be hexadecimal digits.
+    digits: u64,
+}
+
+impl Carry {
+    /// Whether the text ends inside a string.
+    pub(crate) fn in_string(self) -> bool {
+        self.string != 0
+    }
+
+    /// The bytes that are escaped, from those that are backslashes.
+    ///
+    /// In a run of backslashes every other one escapes what follows it. Adding the backslashes
+    /// that begin a run at an odd place carries a bit through each such run to the byte behind it;
+    /// runs that begin at an even place end where they would without that. Which of the two a run
+    /// is then tells whether its even or its odd places are escaped.
+    #[inline]
+    fn escaped(&mut self, backslashes: u64) -> u64 {
+        const EVEN: u64 = u64::MAX / 3;
+        let before = self.escape;
+        let escaping = backslashes & !before;
+        let follows = escaping << 1 | before;
+        let odd_starts = escaping & !EVEN & !follows;
+        let (ends, overflow) = odd_starts.overflowing_add(escaping);
+        self.escape = u64::from(overflow);
+        (EVEN ^ ends << 1) & follows
+    }
+
+    /// The bytes that have to be hexadecimal digits, from those that are the `u` of an escape.
+    #[inline]
+    fn digits_due(&mut self, units: u64) -> u64 {
+        let due = units << 1 | units << 2 | units << 3 | units << 4 | self.digits;
+        self.digits = units >> 63 | units >> 62 | units >> 61 | units >> 60;
+        due
+    }
+
+    /// The first bytes of runs of `scalars`.
+    #[inline]
+    fn starts(&mut self, scalars: u64) -> u64 {
+        let starts = scalars & !(scalars << 1 | self.scalar);
+        self.scalar = scalars >> 63;
+        starts
+    }
+}
+
+/// A set of vector instructions that this processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Vectors(Set);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Vectors {
+    /// The fastest set; none means that the byte-wise walker has to do.
+    #[inline]
+    pub(crate) fn best() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if avx512::present() {
+                return Some(Self(Set::Avx512));
+            }
+            if avx2::present() {
+                return Some(Self(Set::Avx2));
+            }
+        }
+        None
+    }
+
+    /// Every set that this processor has.
+    #[cfg(test)]
+    pub(crate) fn all() -> Vec<Self> {
+        #[cfg(target_arch = "x86_64")]
+        let sets = [
+            avx2::present().then_some(Set::Avx2),
+            avx512::present().then_some(Set::Avx512),
+        ];
+        #[cfg(not(target_arch = "x86_64"))]
+        let sets: [Option<Set>; 0] = [];
+        sets.into_iter().flatten().map(Self).collect()
+    }
+
+    /// Finds the tokens of `window`, at most [`WINDOW`] bytes, which follows what `carry` has seen.
+    ///
+    /// Every window but a text's last one is a multiple of 64 bytes long. Returns the place of the
+    /// first fault in a string, behind which there are no tokens; a text that ends inside a string
+    /// may have it behind its end. After a fault `carry` is of no use.
+    #[inline]
+    pub(crate) fn tokens(
+        self,
+        window: &[u8],
+        newlines: bool,
+        carry: &mut Carry,
+        out: &mut Tokens,
+    ) -> Option<usize> {
+        let newlines = if newlines { u64::MAX } else { 0 };
+        match self.0 {
+            // SAFETY: a `Vectors` of this set is made only where the processor has it.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { avx2::tokens(window, newlines, carry, out) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { avx512::tokens(window, newlines, carry, out) },
+        }
+    }
+}
+
+/// The search itself, written once and compiled for each set of instructions. The module around it
+/// provides `Block` and the questions to one.
+macro_rules! search {
+    ($features:literal) => {
+        #[target_feature(enable = $features)]
+        pub(super) fn tokens(
+            window: &[u8],
+            newlines: u64,
+            carry: &mut Carry,
+            out: &mut Tokens,
+        ) -> Option<usize> {
+            let mut state = *carry;
+            out.count = 0;
+            for at in (0..window.len().min(WINDOW)).step_by(BLOCK) {
+                let block = match window[at..].first_chunk() {
+                    Some(bytes) => load(bytes),
+                    None => load_tail(&window[at..]),
+                };
+                let escaped = state.escaped(equal(block, b'\\'));
+                let quotes = equal(block, b'"') & !escaped;
+                let before = state.string;
+                let inside = prefix_xor(quotes) ^ before;
+                state.string = (inside as i64 >> 63) as u64;
+
+                let mut faults = control(block) & inside;
+                let odd = escaped & inside & !plain_escape(block);
+                if odd | state.digits != 0 {
+                    let units = odd & equal(block, b'u');
+                    faults |= odd & !units | state.digits_due(units) & !hexadecimal(block);
+                }
+                if faults | !before | quotes == 0 {
+                    continue;
+                }
+                let operators = operator(block);
+                let scalars = !(operators | blank(block) | inside | quotes);
+                let mut tokens = state.starts(scalars) | quotes & inside;
+                tokens |= (operators | newlines & equal(block, b'\n')) & !inside;
+                if faults != 0 {
+                    push(
+                        tokens & ((faults & faults.wrapping_neg()) - 1),
+                        at as u16,
+                        out,
+                    );
+                    return Some(at + faults.trailing_zeros() as usize);
+                }
+                push(tokens, at as u16, out);
+            }
+            *carry = state;
+            None
+        }
+
+        /// Each bit is the sum, mod 2, of the bits up to it.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn prefix_xor(bits: u64) -> u64 {
+            let product =
+                _mm_clmulepi64_si128(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1), 0);
+            _mm_cvtsi128_si64(product) as u64
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(test)]
+mod tests;
+
+/// For each low half of a byte: the white space that ends in it; 0xff is never asked for.
+#[cfg(target_arch = "x86_64")]
+const BLANKS: [u8; 16] = *b" \xff\xff\xff\xff\xff\xff\xff\xff\t\n\xff\xff\r\xff\xff";
+/// For each low half of a byte: the operator that ends in it, brackets as braces.
+#[cfg(target_arch = "x86_64")]
+const OPERATORS: [u8; 16] = *b"\0\0\0\0\0\0\0\0\0\0:{,}\0\0";
+/// Letters after a backslash, other than `u`: for each low and each high half of a byte the
+/// letters it can belong to, a bit for each high half. Only a letter has a bit in both.
+#[cfg(target_arch = "x86_64")]
+const ESCAPES_LOW: [u8; 16] = [
+    0, 0, 0b1101, 0, 0b1000, 0, 0b100, 0, 0, 0, 0, 0, 0b10, 0, 0b100, 1,
+];
+#[cfg(target_arch = "x86_64")]
+const ESCAPES_HIGH: [u8; 16] = [0, 0, 1, 0, 0, 0b10, 0b100, 0b1000, 0, 0, 0, 0, 0, 0, 0, 0];
