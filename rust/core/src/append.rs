@@ -26,6 +26,9 @@ pub struct Change {
     pub rebuilt: bool,
     /// A torn line was closed with an LF before the append.
     pub sealed: bool,
+    /// The lines are in the file. False, with nothing written, where the caller has to build them
+    /// anew: the file was another one, or another writer has taken one of the new ids.
+    pub written: bool,
 }
 
 /// How to append.
@@ -124,7 +127,10 @@ impl Store {
     pub fn append(&mut self, lines: &[u8], how: How) -> Result<Change> {
         if let Backing::Memory(_) = self.backing {
             self.push_memory(lines)?;
-            return Ok(Change::default());
+            return Ok(Change {
+                written: true,
+                ..Change::default()
+            });
         }
         let mut change = self.writer_ready()?;
         let result = self.append_locked(lines, how, &mut change);
@@ -220,12 +226,13 @@ impl Store {
             }
             .into());
         }
-        if change.foreign > 0 || change.replaced {
-            self.refuse_taken_ids(lines)?;
+        if change.replaced || change.foreign > 0 && self.takes_a_new_id(lines) {
+            return Ok(());
         }
         let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
         change.sealed = self.tail == Tail::Torn;
         self.write(&[lead, lines].concat(), how.sync)?;
+        change.written = true;
         self.index_own(lead.len() as u64, lines)
     }
 
@@ -237,16 +244,13 @@ impl Store {
         size.map_err(|e| Error::io(e, &self.path))
     }
 
-    fn refuse_taken_ids(&self, lines: &[u8]) -> Result<()> {
-        let taken = |line: &[u8]| {
+    /// Whether an entry that was just taken in has the id of one that is to be written.
+    fn takes_a_new_id(&self, lines: &[u8]) -> bool {
+        lines.split(|&b| b == b'\n').any(|line| {
             envelope::read(line).is_ok_and(|e| {
                 matches!(e.id, envelope::Key::Text(_)) && self.index.find(&e.id).is_some()
             })
-        };
-        if lines.split(|&b| b == b'\n').any(taken) {
-            return Err(ErrorKind::IdTaken.into());
-        }
-        Ok(())
+        })
     }
 
     fn write(&mut self, bytes: &[u8], sync: bool) -> Result<()> {

@@ -38,9 +38,6 @@ pub enum ErrorKind {
     /// Another writer changed the file and the caller wants no company.
     #[error("another writer changed the session: {foreign} new entries ({})", path.display())]
     Conflict { path: PathBuf, foreign: u64 },
-    /// An id that was meant to be new was taken by another writer meanwhile.
-    #[error("the id of a new entry is taken")]
-    IdTaken,
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

@@ -54,7 +54,7 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::NotASession { .. } => "InvalidSessionError",
         ErrorKind::Lost { .. } => "SessionFileLostError",
         ErrorKind::Cycle { .. } => "CorruptSessionError",
-        ErrorKind::Conflict { .. } | ErrorKind::IdTaken => "SessionConflictError",
+        ErrorKind::Conflict { .. } => "SessionConflictError",
     };
     named(py, class, error.to_string())
 }

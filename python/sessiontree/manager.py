@@ -1,0 +1,613 @@
+"""SessionManager: the life of one session (open, append, branch, fork, label, name)."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from sessiontree import entries as make
+from sessiontree import jsontext
+from sessiontree._native import create_file, sweep
+from sessiontree.entries import CURRENT_SESSION_VERSION, assert_valid_session_id, session_header
+from sessiontree.exceptions import InvalidSessionError
+from sessiontree.host import DEFAULT_HOST, Host
+from sessiontree.log import Options, SessionLog, open_store
+from sessiontree.paths import get_default_session_dir, make_private_dir, normalize_path, resolve_path
+from sessiontree.reading import SessionReader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Any, Self, Unpack
+
+    from sessiontree._options import OpenOptions
+    from sessiontree.entries import AgentMessage, UsageEntry
+
+_CONVERSATION = ("user", "assistant")
+
+
+class SessionManager(SessionReader):
+    """One session: an append-only tree of entries, with a leaf where the next one goes.
+
+    Make one with `open`, `create`, `continue_recent`, `in_memory` or `fork_from`. All of them take
+    the keyword options ``read_only``, ``strict`` (another writer is an error), ``durability``
+    ("os", "flush", "fsync"), ``cache``, ``remember_leaf``, ``lenient_header`` and ``host``.
+
+    Example:
+        >>> session = SessionManager.in_memory("/code")
+        >>> first = session.append_message({"role": "user", "content": "hello", "timestamp": 0})
+        >>> session.get_leaf_id() == first
+        True
+    """
+
+    def __init__(self, log: SessionLog, cwd: str, session_dir: str) -> None:
+        """Take over a log; use the class methods instead."""
+        self._lock = threading.RLock()
+        self._cwd = resolve_path(cwd)
+        self._session_dir = session_dir
+        self._attach(log)
+
+    # ---- ways to make one
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        session_dir: str | None = None,
+        cwd_override: str | None = None,
+        **options: Unpack[OpenOptions],
+    ) -> Self:
+        """Open a session file.
+
+        A version 1 or 2 file is migrated at once, atomically, unless ``read_only``. A missing or
+        empty file is a new session, which is written with its first conversation.
+
+        Args:
+            path: the file; ``~`` and ``file://`` are understood.
+            session_dir: where later new files go; the file's folder if left out.
+            cwd_override: working directory to use instead of the header's.
+            **options: see the class.
+
+        Raises:
+            InvalidSessionError: the file is no session; it names path, line and byte. Read-only, an
+                empty file as well.
+            OSError: the file cannot be read; read-only, also if it is missing.
+
+        Example:
+            >>> SessionManager.open("missing.jsonl", cwd_override="/code").get_entry_count()
+            0
+        """
+        settings = _options(options)
+        resolved = resolve_path(os.fspath(path))
+        folder = normalize_path(session_dir) if session_dir else os.path.dirname(resolved)
+        store = open_store(resolved, settings)
+        if store is None:
+            cwd = resolve_path(os.getcwd() if cwd_override is None else cwd_override)
+            return cls(_new_log(settings, cwd, resolved), cwd, folder)
+        log = SessionLog(store, settings, resolved)
+        if not settings.read_only:
+            sweep(os.path.dirname(os.path.realpath(resolved)))
+        return cls(log, _cwd_of(log, cwd_override), folder)
+
+    @classmethod
+    def create(
+        cls,
+        cwd: str,
+        session_dir: str | None = None,
+        id: str | None = None,
+        parent_session: str | None = None,
+        **options: Unpack[OpenOptions],
+    ) -> Self:
+        """Begin a new session; its file appears with the first user or assistant message.
+
+        Args:
+            cwd: the working directory, stored in the header.
+            session_dir: the folder; the default one of ``cwd`` if left out.
+            id: the session's id; a UUID of version 7 if left out.
+            parent_session: path of the session it continues.
+            **options: see the class.
+
+        Raises:
+            InvalidSessionIdError: ``id`` cannot be part of a file name.
+        """
+        settings = _options(options)
+        folder = _folder(cwd, session_dir)
+        return cls(_named_log(settings, resolve_path(cwd), folder, id, parent_session), cwd, folder)
+
+    @classmethod
+    def continue_recent(cls, cwd: str, session_dir: str | None = None, **options: Unpack[OpenOptions]) -> Self:
+        """Open the newest session of a working directory, by file time; begin one if there is none."""
+        from sessiontree.listing import find_recent_for
+
+        folder = _folder(cwd, session_dir)
+        path = find_recent_for(cwd, folder, given=session_dir is not None)
+        if path is None:
+            return cls.create(cwd, session_dir, **options)
+        return cls.open(path, folder, cwd, **options)
+
+    @classmethod
+    def in_memory(
+        cls,
+        cwd: str | None = None,
+        entries: Iterable[Any] | None = None,
+        id: str | None = None,
+        parent_session: str | None = None,
+        **options: Unpack[OpenOptions],
+    ) -> Self:
+        """Begin a session that is never written, optionally from entries held elsewhere.
+
+        Args:
+            cwd: the working directory; the process's if left out.
+            entries: header (optional) and entries; a snapshot is taken. Old versions are migrated.
+            id: the session's id, if no header is given.
+            parent_session: for the header, if none is given.
+            **options: see the class.
+        """
+        settings = _options(options)
+        where = resolve_path(os.getcwd() if cwd is None else cwd)
+        given = list(entries or ())
+        header = next((e for e in given if isinstance(e, dict) and e.get("type") == "session"), None)
+        if header is None:
+            header = _header(settings, where, id, parent_session)
+        lines = b"".join(jsontext.dumps(e) + b"\n" for e in given if e is not header)
+        return cls(_migrated_memory(SessionLog.begin(header, settings, None, lines=lines)), where, "")
+
+    @classmethod
+    def fork_from(
+        cls,
+        source_path: str | os.PathLike[str],
+        target_cwd: str,
+        session_dir: str | None = None,
+        id: str | None = None,
+        **options: Unpack[OpenOptions],
+    ) -> Self:
+        """Copy a session, with its whole history, to another working directory.
+
+        The source is only read. Its lines are copied as they are behind a new header; an old version
+        is migrated on the way.
+
+        Raises:
+            InvalidSessionError: the source is empty or no session.
+            OSError: it cannot be read, or the copy cannot be written (then there is none).
+        """
+        from sessiontree import forks, migrations
+        from sessiontree._native import Store
+
+        settings = _options(options)
+        source_file, cwd = resolve_path(os.fspath(source_path)), resolve_path(target_cwd)
+        store = Store.open(source_file, lenient_header=settings.lenient_header)
+        old = jsontext.loads(store.header())
+        if migrations.needs_migration(old):
+            store = Store.memory(b"".join(migrations.migrated_parts(store, settings.host)))
+        folder = _folder(target_cwd, session_dir)
+        new_id, stamp = _new_session_id(settings, id), _now(settings)
+        path = _file_name(folder, stamp, new_id)
+        header = forks.fork_header(old, new_id, stamp, cwd, source_file)
+        create_file(path, (part for parts in ([header], forks.body_parts(store)) for part in parts))
+        return cls.open(path, folder, cwd, **options)
+
+    # ---- finding and listing
+
+    @staticmethod
+    def find_by_id(cwd: str, id: str, session_dir: str | None = None) -> str | None:
+        """Give the path of the session with exactly this id, or None."""
+        from sessiontree.listing import find_session_by_id
+
+        return find_session_by_id(cwd, id, session_dir)
+
+    @staticmethod
+    def list(cwd: str, session_dir: str | None = None, on_progress: Any = None, **how: Any) -> Any:
+        """List the sessions of a working directory; see `sessiontree.listing.list_sessions`."""
+        from sessiontree.listing import list_sessions
+
+        return list_sessions(cwd, session_dir, on_progress, **how)
+
+    @staticmethod
+    def list_all(session_dir: str | None = None, on_progress: Any = None, **how: Any) -> Any:
+        """List the sessions of all folders; see `sessiontree.listing.list_all_sessions`."""
+        from sessiontree.listing import list_all_sessions
+
+        return list_all_sessions(session_dir, on_progress, **how)
+
+    # ---- appending
+
+    def _new_id(self, taken: set[str] | None = None) -> str:
+        """Draw an id that no entry has; after 100 tries a whole UUID (as pi does)."""
+        uuid4, find = self._log.options.host.uuid4, self._log.store.find
+        for _ in range(100):
+            id = uuid4()[:8]
+            if find(id) is None and (taken is None or id not in taken):
+                return id
+        return uuid4()
+
+    def _append(
+        self, build: Callable[[str, str | None, str], Any], *, conversation: bool = False, parent: Any = make.UNSET
+    ) -> Any:
+        """Append what ``build(id, parent id, timestamp)`` gives; the leaf moves when it is written."""
+        with self._lock:
+            log = self._log
+            log.check_writable()
+            while True:
+                above = self.get_leaf_id() if parent is make.UNSET else parent
+                id = self._new_id()
+                entry = build(id, above, _now(log.options))
+                if self._write(jsontext.dumps(entry) + b"\n", conversation=conversation):
+                    return entry
+
+    def _write(self, lines: bytes, *, conversation: bool) -> bool:
+        """Append lines; false if the file was another one, or an id taken, so that they must be built anew."""
+        log, leaf = self._log, self.get_leaf_id()
+        generation = log.generation
+        written = log.append(lines, conversation=conversation)
+        if written:
+            self._leaf = len(log.store) - 1
+        elif generation != log.generation:
+            self._find_leaf(leaf)
+        return written
+
+    def _find_leaf(self, id: str | None) -> None:
+        """Find the leaf again after a new scan; the last entry if its id is gone."""
+        row = None if id is None else self._log.store.find(id)
+        self._leaf = self._log.store.leaf() if row is None and id is not None else row
+
+    def append_message(self, message: AgentMessage) -> str:
+        """Append a message to the leaf; it becomes the leaf.
+
+        Args:
+            message: a dict with the file's own keys; a snapshot is taken.
+
+        Returns:
+            The new entry's id.
+
+        Raises:
+            TypeError: the message holds what JSON lacks; names the key path.
+            OSError: it could not be written; nothing has changed then.
+            SessionConflictError: ``strict`` and another writer was there.
+
+        Example:
+            >>> session = SessionManager.in_memory("/code")
+            >>> len(session.append_message({"role": "user", "content": "hello", "timestamp": 0}))
+            8
+        """
+        talk = isinstance(message, dict) and message.get("role") in _CONVERSATION
+        entry = self._append(lambda id, parent, now: make.message_entry(id, parent, now, message), conversation=talk)
+        return entry["id"]  # type: ignore[no-any-return]
+
+    def append_many(self, messages: Iterable[AgentMessage]) -> list[str]:
+        """Append messages one after the other: one lock, one write, all or nothing.
+
+        Returns:
+            The new entries' ids.
+        """
+        with self._lock:
+            self._log.check_writable()
+            batch = list(messages)
+            talk = any(isinstance(m, dict) and m.get("role") in _CONVERSATION for m in batch)
+            while batch:
+                ids, lines = self._chain(batch)
+                if self._write(lines, conversation=talk):
+                    return ids
+            return []
+
+    def _chain(self, messages: list[AgentMessage]) -> tuple[list[str], bytes]:
+        parent, ids, lines = self.get_leaf_id(), [], []
+        taken: set[str] = set()
+        for message in messages:
+            id = self._new_id(taken)
+            lines.append(jsontext.dumps(make.message_entry(id, parent, _now(self._log.options), message)))
+            ids.append(id)
+            taken.add(id)
+            parent = id
+        return ids, b"\n".join(lines) + b"\n"
+
+    def append_thinking_level_change(self, level: str) -> str:
+        """Append a change of the thinking level; gives the entry's id."""
+        build = make.thinking_level_change_entry
+        return self._append(lambda *at: build(*at, level))["id"]  # type: ignore[no-any-return]
+
+    def append_model_change(self, provider: str, model_id: str) -> str:
+        """Append a change of the model; gives the entry's id."""
+        build = make.model_change_entry
+        return self._append(lambda *at: build(*at, provider, model_id))["id"]  # type: ignore[no-any-return]
+
+    def append_usage(self, kind: str, provider: str, model: str, usage: Any, note: str | None = None) -> UsageEntry:
+        """Append tokens spent outside the conversation; gives the entry, as pi does."""
+        build = make.usage_entry
+        return self._append(lambda *at: build(*at, kind, provider, model, usage, note))  # type: ignore[no-any-return]
+
+    def append_compaction(
+        self,
+        summary: str,
+        first_kept_entry_id: str | None,
+        tokens_before: int,
+        details: Any = None,
+        from_hook: bool | None = None,
+        usage: Any = None,
+    ) -> str:
+        """Append a summary in the place of what came before; gives the entry's id.
+
+        The system message of the current context is stored with it, so that it survives.
+
+        Args:
+            summary: what the model will see instead of the summarised entries.
+            first_kept_entry_id: the first entry that stays in the context; None keeps nothing.
+            tokens_before: tokens of the context before the compaction.
+            details: the caller's own data.
+            from_hook: whether a hook made the summary.
+            usage: what making it cost.
+        """
+        from sessiontree.context import get_current_system_message
+
+        with self._lock:
+            self._log.check_writable()
+            system = get_current_system_message(self._contexts.projection(self._leaf).messages)
+
+            def build(id: str, parent: str | None, now: str) -> Any:
+                stored = {**system, "timestamp": jsontext.parse_date(now)} if system else None
+                return make.compaction_entry(
+                    id, parent, now, summary, first_kept_entry_id, tokens_before, details, usage, from_hook, stored
+                )
+
+            return self._append(build)["id"]  # type: ignore[no-any-return]
+
+    def append_custom_entry(self, custom_type: str, data: Any = None) -> str:
+        """Append an extension's data, which the model never sees; gives the entry's id."""
+        return self._append(lambda *at: make.custom_entry(*at, custom_type, data))["id"]  # type: ignore[no-any-return]
+
+    def append_custom_message_entry(self, custom_type: str, content: Any, display: bool, details: Any = None) -> str:
+        """Append an extension's message to the model; gives the entry's id."""
+        build = make.custom_message_entry
+        return self._append(lambda *at: build(*at, custom_type, content, display, details))["id"]  # type: ignore[no-any-return]
+
+    def append_session_info(self, name: str) -> str:
+        """Name the session; line breaks become spaces, an empty name clears it. Gives the entry's id."""
+        if not isinstance(name, str):
+            raise TypeError(f"the name must be a string, not {type(name).__name__}")
+        clean = jsontext.trim(" ".join(name.replace("\r", "\n").split("\n")) if "\n" in name or "\r" in name else name)
+        return self._append(lambda *at: make.session_info_entry(*at, clean))["id"]  # type: ignore[no-any-return]
+
+    def append_label_change(self, target_id: str, label: str | None) -> str:
+        """Label an entry, or with None or "" take its label off; gives the new entry's id.
+
+        Raises:
+            EntryNotFoundError: no entry has ``target_id``.
+        """
+        with self._lock:
+            self._log.check_writable()
+            self._row(target_id)
+            return self._append(lambda *at: make.label_entry(*at, target_id, label))["id"]  # type: ignore[no-any-return]
+
+    def append_context_edit(self, target_id: str, replacement: Any) -> str:
+        """Change what an earlier entry contributes to the context; gives the new entry's id.
+
+        Args:
+            target_id: a user, assistant, tool-result or custom message on the current branch.
+            replacement: None to leave it out, or ``{"content": text or blocks}``.
+
+        Raises:
+            EntryNotFoundError: no entry has ``target_id``.
+            ValueError: it is not on the branch or cannot be edited, or the replacement has another form.
+        """
+        from sessiontree.edits import checked_edit
+
+        with self._lock:
+            self._log.check_writable()
+            row = self._row(target_id)
+            edit = checked_edit(self._log, self._leaf, row, target_id, replacement)
+            return self._append(lambda *at: make.context_edit_entry(*at, target_id, edit))["id"]  # type: ignore[no-any-return]
+
+    # ---- branching
+
+    def branch(self, entry_id: str) -> None:
+        """Move the leaf to an entry: the next append starts a branch there. Nothing is written.
+
+        Raises:
+            EntryNotFoundError: no entry has this id.
+        """
+        with self._lock:
+            self._log.check_open()
+            self._leaf = self._row(entry_id)
+            self._branched = True
+
+    def reset_leaf(self) -> None:
+        """Move the leaf before all entries: the next append is a new root. Nothing is written."""
+        with self._lock:
+            self._log.check_open()
+            self._leaf = None
+            self._branched = True
+
+    def branch_with_summary(
+        self,
+        entry_id: str | None,
+        summary: str,
+        details: Any = None,
+        from_hook: bool | None = None,
+        usage: Any = None,
+    ) -> str:
+        """Move the leaf to an entry (None: before all) and append what happened on the branch left.
+
+        All or nothing: if the summary cannot be written, the leaf stays. Gives the new entry's id.
+
+        Raises:
+            EntryNotFoundError: no entry has ``entry_id``.
+        """
+        with self._lock:
+            self._log.check_writable()
+            if entry_id is not None:
+                self._row(entry_id)
+            left = self.get_leaf_id() or "root"
+            build = make.branch_summary_entry
+            entry = self._append(
+                lambda *at: build(*at, left, summary, details, usage, from_hook), parent=entry_id
+            )
+            return entry["id"]  # type: ignore[no-any-return]
+
+    def create_branched_session(self, leaf_id: str) -> str | None:
+        """Make a session of the path to an entry alone, and go on in it.
+
+        Label entries are left out and written again at the end, for the entries that are copied.
+        The old file stays as it is. All or nothing.
+
+        Returns:
+            The path of the new session's file (which appears with its first conversation); None in
+            memory.
+
+        Raises:
+            EntryNotFoundError: no entry has this id.
+        """
+        from sessiontree import forks
+
+        with self._lock:
+            log = self._log
+            log.check_open()
+            row, options = self._row(leaf_id), log.options
+            id, stamp = options.host.uuid7(), _now(options)
+            parent = log.path if log.persisted else None
+            header = forks.fork_header(log.header(), id, stamp, self._cwd, parent)
+            lines = forks.branched_lines(log, self._labels, row, self._new_id_among)
+            path = _file_name(self._session_dir, stamp, id) if log.persisted else None
+            self._attach(_branched_log(header, lines, options, path))
+            return path
+
+    def _new_id_among(self, taken: set[str]) -> str:
+        uuid4 = self._log.options.host.uuid4
+        for _ in range(100):
+            id = uuid4()[:8]
+            if id not in taken:
+                return id
+        return uuid4()
+
+    # ---- the session's life
+
+    def new_session(self, id: str | None = None, parent_session: str | None = None) -> str | None:
+        """Leave the current session and begin a new one in the same folder; gives its path."""
+        with self._lock:
+            self._log.check_open()
+            options, persisted = self._log.options, self._log.persisted
+            folder = self._session_dir if persisted else None
+            self._attach(_named_log(options, self._cwd, folder, id, parent_session))
+            return self._log.path
+
+    def set_session_file(self, path: str | os.PathLike[str]) -> None:
+        """Leave the current session and open another file; on any failure nothing has changed."""
+        with self._lock:
+            self._log.check_open()
+            resolved = resolve_path(os.fspath(path))
+            options = self._log.options
+            store = open_store(resolved, options)
+            fresh = _new_log(options, self._cwd, resolved) if store is None else SessionLog(store, options, resolved)
+            self._attach(fresh)
+
+    def refresh(self) -> int:
+        """Take in the whole lines that other writers appended; gives the number of new entries.
+
+        The leaf stays, except in a read-only session that never moved it: there it follows the last
+        entry.
+        """
+        with self._lock:
+            leaf, generation = self.get_leaf_id(), self._log.generation
+            new = self._log.refresh()
+            if self._log.options.read_only and not self._branched:
+                self._leaf = self._log.store.leaf()
+            elif generation != self._log.generation:
+                self._find_leaf(leaf)
+            return new
+
+    def flush(self) -> None:
+        """Make what was written durable, by the chosen ``durability``; creates no file."""
+        with self._lock:
+            self._log.flush()
+
+    def close(self) -> None:
+        """End the use of the session; creates no file. Afterwards everything raises SessionClosedError."""
+        with self._lock:
+            self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<SessionManager {self._log.path or 'in memory'}: {len(self._log.store)} entries>"
+
+
+def _options(given: OpenOptions) -> Options:
+    host = given.get("host") or DEFAULT_HOST
+    return Options(**{**given, "host": host})
+
+
+def _now(options: Options) -> str:
+    return jsontext.to_iso(options.host.clock_ms())
+
+
+def _new_session_id(options: Options, id: str | None) -> str:
+    if id is None:
+        return options.host.uuid7()
+    assert_valid_session_id(id)
+    return id
+
+
+def _header(options: Options, cwd: str, id: str | None, parent: str | None) -> Any:
+    return session_header(_new_session_id(options, id), _now(options), cwd, parent)
+
+
+def _file_name(folder: str, stamp: str, id: str) -> str:
+    return os.path.join(folder, f"{stamp.replace(':', '-').replace('.', '-')}_{id}.jsonl")
+
+
+def _folder(cwd: str, session_dir: str | None) -> str:
+    """Give the folder for new files; it is made if it is missing."""
+    if session_dir is None or session_dir == "":
+        return get_default_session_dir(cwd)
+    folder = normalize_path(session_dir)
+    make_private_dir(folder)
+    return folder
+
+
+def _named_log(
+    options: Options, cwd: str, folder: str | None, id: str | None, parent: str | None
+) -> SessionLog:
+    """Begin a session; with a folder its file is named by time and id."""
+    header = _header(options, cwd, id, parent)
+    path = None if folder is None else _file_name(folder, header["timestamp"], header["id"])
+    return SessionLog.begin(header, options, path)
+
+
+def _new_log(options: Options, cwd: str, path: str) -> SessionLog:
+    """Begin a session at a path of the caller's; an empty file there gets its header first of all."""
+    return SessionLog.begin(_header(options, cwd, None, None), options, path, at_once=os.path.exists(path))
+
+
+def _cwd_of(log: SessionLog, override: str | None) -> str:
+    if override is not None:
+        return override
+    cwd = log.header().get("cwd")
+    return cwd if isinstance(cwd, str) else os.getcwd()
+
+
+def _migrated_memory(log: SessionLog) -> SessionLog:
+    from sessiontree import migrations
+    from sessiontree._native import Store
+
+    if not migrations.needs_migration(log.header()):
+        return log
+    parts = migrations.migrated_parts(log.store, log.options.host)
+    return SessionLog(Store.memory(b"".join(parts)), log.options, None)
+
+
+def _branched_log(header: bytes, lines: Iterable[bytes], options: Options, path: str | None) -> SessionLog:
+    """Make the log of a branched session: on disk if it has a conversation, else waiting for one."""
+    from sessiontree._native import Store
+
+    store = Store.memory(header + b"".join(lines))
+    if path is not None and store.conversation() is not None:
+        store.persist(path, b"", sync=options.durability == "fsync")
+    return SessionLog(store, options, path)
+
+
+__all__ = ["CURRENT_SESSION_VERSION", "Host", "InvalidSessionError", "SessionManager"]

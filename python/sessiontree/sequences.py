@@ -1,0 +1,98 @@
+"""Lazy sequences over the rows of a session: bodies are parsed when they are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, overload
+
+    from sessiontree._native import Rows
+    from sessiontree.log import SessionLog
+else:
+
+    def overload(_function: object) -> None:
+        """Stand in for typing's, which is not cheap to import."""
+
+
+_BATCH = 256
+
+
+class _RowSequence(Sequence):  # type: ignore[type-arg]
+    """What the sequences share: rows, and a check that they still mean what they meant."""
+
+    __slots__ = ("_generation", "_log", "_rows")
+
+    def __init__(self, log: SessionLog, rows: Rows | range, generation: int | None = None) -> None:
+        self._log = log
+        self._rows = rows
+        self._generation = log.generation if generation is None else generation
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def _of(self, rows: Rows | range) -> _RowSequence:
+        return type(self)(self._log, rows, self._generation)
+
+    def _read(self, rows: Rows | range) -> list[Any]:
+        raise TypeError
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return self._of(self._rows[index])
+        row = self._rows[index]
+        self._log.check_generation(self._generation)
+        return self._read(range(row, row + 1))[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        for start in range(0, len(self._rows), _BATCH):
+            self._log.check_generation(self._generation)
+            yield from self._read(self._rows[start : start + _BATCH])
+
+    def __reversed__(self) -> Iterator[Any]:
+        for end in range(len(self._rows), 0, -_BATCH):
+            self._log.check_generation(self._generation)
+            yield from reversed(self._read(self._rows[max(0, end - _BATCH) : end]))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, (str, bytes)) or len(other) != len(self):
+            return NotImplemented if not isinstance(other, Sequence) else False
+        return all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)}>"
+
+
+class EntrySequence(_RowSequence):
+    """Entries as dicts, parsed on access; every access gives a fresh dict.
+
+    Example:
+        >>> from sessiontree import SessionManager
+        >>> session = SessionManager.in_memory("/code")
+        >>> _ = session.append_message({"role": "user", "content": "hello", "timestamp": 0})
+        >>> session.get_entries()[-1]["message"]["content"]
+        'hello'
+    """
+
+    __slots__ = ()
+
+    def _read(self, rows: Rows | range) -> list[Any]:
+        return self._log.entries(rows)
+
+
+class IdSequence(_RowSequence):
+    """Ids of entries; no body is read for them."""
+
+    __slots__ = ()
+
+    def _read(self, rows: Rows | range) -> list[Any]:
+        store = self._log.store
+        return [store.id(rows[at]) for at in range(len(rows))]
