@@ -85,6 +85,9 @@ class Store:
     def end(self) -> int:
         """Offset behind the last byte that was looked at."""
 
+    def body(self) -> tuple[int, int]:
+        """Start and end of what stands behind the header's line, without a torn tail."""
+
     def heap_bytes(self) -> int:
         """Memory of the index in bytes."""
 
@@ -148,6 +151,9 @@ class Store:
     def path_until_cycle(self, leaf: int) -> tuple[Rows, bool]:
         """The path, cut where it would repeat a row; and whether it was."""
 
+    def on_path(self, row: int, leaf: int) -> bool:
+        """Whether ``row`` lies on the path of ``leaf``."""
+
     def landmarks(self, path: Rows) -> tuple[int | None, int | None, int | None]:
         """The newest compaction, thinking-level change, and model change or assistant message."""
 
@@ -157,14 +163,15 @@ class Store:
     def common_ancestor(self, a: int, b: int) -> int | None: ...
     def append(
         self, lines: bytes, *, strict: bool = False, sync: bool = False
-    ) -> tuple[int, bool, bool, bool] | None:
+    ) -> tuple[bool, int, bool, bool, bool]:
         """Append whole lines, all or nothing.
 
-        Gives (rows of other writers taken in before, file was replaced, file was rebuilt, torn line
-        was sealed), or None, with nothing written, if a new id is taken by another writer's entry.
+        Gives (written, rows of other writers taken in before, file was replaced, file was rebuilt,
+        torn line was sealed). Not written means that the lines have to be built anew: the file was
+        replaced, or another writer has taken one of the new ids.
         """
 
-    def refresh(self) -> tuple[int, bool, bool, bool]:
+    def refresh(self) -> tuple[bool, int, bool, bool, bool]:
         """Take in whole lines that others appended; same counts as append."""
 
     def persist(self, path: str | PathLike[str], lines: bytes, *, sync: bool = False) -> None:

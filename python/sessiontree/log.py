@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 DURABILITIES = ("os", "flush", "fsync")
 
+_ALONE = (True, 0, False, False, False)
+"""What an append reports when nobody else was there."""
+
 
 class Options:
     """How a session is used; the keyword-only options that all ways of opening one share."""
@@ -209,7 +212,8 @@ class SessionLog:
                 gets its file.
 
         Returns:
-            False, with nothing written, if another writer took one of the new ids meanwhile.
+            False, with nothing written, if the lines must be built anew: the file is another one now,
+            or another writer has taken one of the new ids.
         """
         sync = self.options.durability == "fsync"
         store = self.store
@@ -221,11 +225,9 @@ class SessionLog:
             store.append(lines)
             return True
         change = store.append(lines, strict=self.options.strict, sync=sync)
-        if change is None:
-            return False
-        if change != (0, False, False, False):
+        if change != _ALONE:
             self._tell(change)
-        return True
+        return change[0]
 
     def refresh(self) -> int:
         """Take in what other writers appended; the number of new entries."""
@@ -233,10 +235,10 @@ class SessionLog:
         before = len(self.store)
         change = self.store.refresh()
         self._tell(change, wanted=True)
-        return len(self.store) - before if change[1] else change[0]
+        return len(self.store) - before
 
-    def _tell(self, change: tuple[int, bool, bool, bool], *, wanted: bool = False) -> None:
-        foreign, replaced, _rebuilt, sealed = change
+    def _tell(self, change: tuple[bool, int, bool, bool, bool], *, wanted: bool = False) -> None:
+        _written, foreign, replaced, _rebuilt, sealed = change
         if replaced:
             self.generation += 1
             self.warn(SessionReplacedWarning, f"the session file shrank or was replaced; scanned again ({self.path})", 5)

@@ -12,7 +12,7 @@ from sessiontree.entries import CURRENT_SESSION_VERSION, assert_valid_session_id
 from sessiontree.exceptions import InvalidSessionError
 from sessiontree.host import DEFAULT_HOST, Host
 from sessiontree.log import Options, SessionLog, open_store
-from sessiontree.paths import get_default_session_dir, make_private_dir, normalize_path, resolve_path
+from sessiontree.paths import get_default_session_dir, make_private_dirs, normalize_path, resolve_path
 from sessiontree.reading import SessionReader
 
 TYPE_CHECKING = False
@@ -565,7 +565,7 @@ def _folder(cwd: str, session_dir: str | None) -> str:
     if session_dir is None or session_dir == "":
         return get_default_session_dir(cwd)
     folder = normalize_path(session_dir)
-    make_private_dir(folder)
+    make_private_dirs(folder)
     return folder
 
 

@@ -78,9 +78,9 @@ class SessionReader:
 
     def uses_default_session_dir(self) -> bool:
         """Say whether new files go to the default folder of the working directory."""
-        from sessiontree.paths import default_session_dir_path, paths_equal
+        from sessiontree.paths import default_session_dir, paths_equal
 
-        return bool(self._session_dir) and paths_equal(self._session_dir, default_session_dir_path(self._cwd))
+        return bool(self._session_dir) and paths_equal(self._session_dir, default_session_dir(self._cwd))
 
     def get_header(self) -> SessionHeader:
         """Give the session header as a fresh dict, unknown fields included."""

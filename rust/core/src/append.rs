@@ -16,6 +16,8 @@ use std::io;
 use std::path::Path;
 
 /// What an append or a refresh met besides its own work.
+// Five independent facts, each of which a caller may tell its user.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Change {
     /// Rows of other writers that were taken in.

@@ -121,6 +121,8 @@ pub struct Index {
     infos: Vec<Row>,
     /// Some string id stands in more than one row.
     reused: bool,
+    /// Some entry stands before its parent.
+    late: bool,
     leaf: Option<Row>,
     conversation: Option<Row>,
 }
@@ -228,6 +230,7 @@ impl Index {
         let Some(children) = self.waiting.remove(&id) else {
             return;
         };
+        self.late = true;
         for child in children {
             self.parent[child as usize] = row;
             if let Some(family) = &mut self.family {
@@ -273,6 +276,11 @@ impl Index {
             parent if self.reused && parent < MISSING => self.owner(parent),
             parent => parent,
         }
+    }
+
+    /// Whether every entry stands behind its parent, as it does in a file that was only appended to.
+    pub fn is_ordered(&self) -> bool {
+        !self.late && !self.reused
     }
 
     /// Byte offset and length (without LF) of a row's line.

@@ -331,6 +331,17 @@ impl Store {
         self.end
     }
 
+    /// From behind the header's line to the end of the last whole line.
+    pub fn body(&self) -> (u64, u64) {
+        let (offset, length) = self.header.unwrap_or_default();
+        let end = if self.tail == Tail::Whole {
+            self.end
+        } else {
+            self.sealed_end
+        };
+        ((offset + length + 1).min(end), end)
+    }
+
     /// The bytes of the header line.
     pub fn header(&self) -> Result<Vec<u8>> {
         let (offset, length) = self.header.unwrap_or_default();

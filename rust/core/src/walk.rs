@@ -120,3 +120,20 @@ pub fn common_ancestor(a: &[Row], b: &[Row]) -> Option<Row> {
         .last()
         .map(|(x, _)| *x)
 }
+
+/// Whether `row` lies on the path of `leaf`. Costs the distance between them where no entry stands
+/// before its parent.
+pub fn on_path(index: &Index, row: Row, leaf: Row) -> bool {
+    let mut at = leaf;
+    for _ in 0..=index.len() {
+        if at == row {
+            return true;
+        }
+        let parent = index.parent(at);
+        if parent >= MISSING || at < row && index.is_ordered() {
+            return false;
+        }
+        at = parent;
+    }
+    false
+}

@@ -39,10 +39,11 @@ fn detached<R: Send>(
     result.map_err(|e| raise(py, &e))
 }
 
-type Counts = (u64, bool, bool, bool);
+type Counts = (bool, u64, bool, bool, bool);
 
 fn counts(change: Change) -> Counts {
     (
+        change.written,
         change.foreign,
         change.replaced,
         change.rebuilt,
@@ -170,6 +171,10 @@ impl Store {
 
     fn end(&self, py: Python<'_>) -> u64 {
         self.with(py, |core| core.end())
+    }
+
+    fn body(&self, py: Python<'_>) -> (u64, u64) {
+        self.with(py, |core| core.body())
     }
 
     fn heap_bytes(&self, py: Python<'_>) -> usize {
@@ -331,6 +336,12 @@ impl Store {
             .map(|(rows, cyclic)| (rows.into(), cyclic))
     }
 
+    fn on_path(&self, py: Python<'_>, row: Row, leaf: Row) -> PyResult<bool> {
+        self.at(py, row.max(leaf), |core| {
+            walk::on_path(core.index(), row, leaf)
+        })
+    }
+
     fn landmarks(
         &self,
         py: Python<'_>,
@@ -367,23 +378,9 @@ impl Store {
     // ---- writing
 
     #[pyo3(signature = (lines, *, strict = false, sync = false))]
-    fn append(
-        &self,
-        py: Python<'_>,
-        lines: &[u8],
-        strict: bool,
-        sync: bool,
-    ) -> PyResult<Option<Counts>> {
-        let result = py.detach(|| {
-            let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
-            core.append(lines, How { strict, sync })
-        });
-        match result {
-            Err(e) if matches!(e.kind(), ErrorKind::IdTaken) => Ok(None),
-            other => other
-                .map(|change| Some(counts(change)))
-                .map_err(|e| raise(py, &e)),
-        }
+    fn append(&self, py: Python<'_>, lines: &[u8], strict: bool, sync: bool) -> PyResult<Counts> {
+        self.long(py, |core, _| core.append(lines, How { strict, sync }))
+            .map(counts)
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<Counts> {
