@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
-from sessiontree.host import Host
+if TYPE_CHECKING:
+    from sessiontree.host import Host
 
 
 class OpenOptions(TypedDict, total=False):

@@ -33,7 +33,9 @@ def fork_header(source: dict[str, Any], id: str, timestamp: str, cwd: str, paren
     }
     if parent is not None:
         header["parentSession"] = parent
-    header.update((key, value) for key, value in source.items() if key not in header and key != "parentSession")
+    header.update(
+        (key, value) for key, value in source.items() if key not in header and key != "parentSession"
+    )
     return jsontext.dumps(header) + b"\n"
 
 
@@ -46,7 +48,9 @@ def body_parts(store: Store) -> Iterator[bytes]:
         yield b"\n"
 
 
-def branched_lines(log: SessionLog, labels: Labels, leaf: int, draw_id: Callable[[set[str]], str]) -> Iterator[bytes]:
+def branched_lines(
+    log: SessionLog, labels: Labels, leaf: int, draw_id: Callable[[set[str]], str]
+) -> Iterator[bytes]:
     """Give the lines of the path to ``leaf``, re-chained without its label entries, labels at the end.
 
     Raises:

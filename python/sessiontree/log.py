@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
+
 from sessiontree import jsontext
 from sessiontree._native import Store, replace_file
 from sessiontree.exceptions import (
@@ -110,7 +111,17 @@ def _migrated(store: Store, path: str, options: Options) -> Store:
 class SessionLog:
     """One session's lines."""
 
-    __slots__ = ("_closed", "_header", "_warned", "at_once", "generation", "options", "path", "persisted", "store")
+    __slots__ = (
+        "_closed",
+        "_header",
+        "_warned",
+        "at_once",
+        "generation",
+        "options",
+        "path",
+        "persisted",
+        "store",
+    )
 
     def __init__(self, store: Store, options: Options, path: str | None, *, at_once: bool = False) -> None:
         self.store = store
@@ -168,7 +179,9 @@ class SessionLog:
     def check_generation(self, generation: int) -> None:
         """Refuse rows of a scan that is not the newest."""
         if generation != self.generation:
-            raise SessionFileLostError(f"the file was replaced and scanned again; ask for the entries anew ({self.path})")
+            raise SessionFileLostError(
+                f"the file was replaced and scanned again; ask for the entries anew ({self.path})"
+            )
 
     def warn(self, category: type[SessionWarning], text: str, level: int = 3) -> None:
         """Give a warning, once for each kind."""
@@ -241,11 +254,17 @@ class SessionLog:
         _written, foreign, replaced, _rebuilt, sealed = change
         if replaced:
             self.generation += 1
-            self.warn(SessionReplacedWarning, f"the session file shrank or was replaced; scanned again ({self.path})", 5)
+            self.warn(
+                SessionReplacedWarning,
+                f"the session file shrank or was replaced; scanned again ({self.path})",
+                5,
+            )
         elif foreign and not wanted:
             self.warn(ConcurrentWriterWarning, f"another writer appended {foreign} entries ({self.path})", 5)
         if sealed and foreign:
-            self.warn(TornWriteWarning, f"a torn line of another writer was closed with a newline ({self.path})", 5)
+            self.warn(
+                TornWriteWarning, f"a torn line of another writer was closed with a newline ({self.path})", 5
+            )
 
     def flush(self) -> None:
         """Make what was written durable, as far as the chosen durability says."""
@@ -258,4 +277,3 @@ class SessionLog:
         if not self._closed:
             self.flush()
             self._closed = True
-

@@ -19,10 +19,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
-    from typing import Any, Self, Unpack
+    from typing import Any, Self, TypeAlias, Unpack
 
     from sessiontree._options import OpenOptions
     from sessiontree.entries import AgentMessage, UsageEntry
+
+    # Inside the class `list` is pi's method.
+    Ids: TypeAlias = list[str]
+    Batch: TypeAlias = list[AgentMessage]
 
 _CONVERSATION = ("user", "assistant")
 
@@ -116,7 +120,9 @@ class SessionManager(SessionReader):
         return cls(_named_log(settings, resolve_path(cwd), folder, id, parent_session), cwd, folder)
 
     @classmethod
-    def continue_recent(cls, cwd: str, session_dir: str | None = None, **options: Unpack[OpenOptions]) -> Self:
+    def continue_recent(
+        cls, cwd: str, session_dir: str | None = None, **options: Unpack[OpenOptions]
+    ) -> Self:
         """Open the newest session of a working directory, by file time; begin one if there is none."""
         from sessiontree.listing import find_recent_for
 
@@ -222,18 +228,22 @@ class SessionManager(SessionReader):
         return uuid4()
 
     def _append(
-        self, build: Callable[[str, str | None, str], Any], *, conversation: bool = False, parent: Any = make.UNSET
+        self, build: Callable[..., Any], *own: Any, conversation: bool = False, parent: Any = make.UNSET
     ) -> Any:
-        """Append what ``build(id, parent id, timestamp)`` gives; the leaf moves when it is written."""
+        """Append what ``build(id, parent id, timestamp, *own)`` gives; the leaf moves when it is written."""
         with self._lock:
             log = self._log
             log.check_writable()
             while True:
                 above = self.get_leaf_id() if parent is make.UNSET else parent
                 id = self._new_id()
-                entry = build(id, above, _now(log.options))
+                entry = build(id, above, _now(log.options), *own)
                 if self._write(jsontext.dumps(entry) + b"\n", conversation=conversation):
                     return entry
+
+    def _append_for_id(self, build: Callable[..., Any], *own: Any, **how: Any) -> str:
+        id: str = self._append(build, *own, **how)["id"]
+        return id
 
     def _write(self, lines: bytes, *, conversation: bool) -> bool:
         """Append lines; false if the file was another one, or an id taken, so that they must be built anew."""
@@ -271,10 +281,9 @@ class SessionManager(SessionReader):
             8
         """
         talk = isinstance(message, dict) and message.get("role") in _CONVERSATION
-        entry = self._append(lambda id, parent, now: make.message_entry(id, parent, now, message), conversation=talk)
-        return entry["id"]  # type: ignore[no-any-return]
+        return self._append_for_id(make.message_entry, message, conversation=talk)
 
-    def append_many(self, messages: Iterable[AgentMessage]) -> list[str]:
+    def append_many(self, messages: Iterable[AgentMessage]) -> Ids:
         """Append messages one after the other: one lock, one write, all or nothing.
 
         Returns:
@@ -290,7 +299,7 @@ class SessionManager(SessionReader):
                     return ids
             return []
 
-    def _chain(self, messages: list[AgentMessage]) -> tuple[list[str], bytes]:
+    def _chain(self, messages: Batch) -> tuple[Ids, bytes]:
         parent, ids, lines = self.get_leaf_id(), [], []
         taken: set[str] = set()
         for message in messages:
@@ -303,18 +312,17 @@ class SessionManager(SessionReader):
 
     def append_thinking_level_change(self, level: str) -> str:
         """Append a change of the thinking level; gives the entry's id."""
-        build = make.thinking_level_change_entry
-        return self._append(lambda *at: build(*at, level))["id"]  # type: ignore[no-any-return]
+        return self._append_for_id(make.thinking_level_change_entry, level)
 
     def append_model_change(self, provider: str, model_id: str) -> str:
         """Append a change of the model; gives the entry's id."""
-        build = make.model_change_entry
-        return self._append(lambda *at: build(*at, provider, model_id))["id"]  # type: ignore[no-any-return]
+        return self._append_for_id(make.model_change_entry, provider, model_id)
 
-    def append_usage(self, kind: str, provider: str, model: str, usage: Any, note: str | None = None) -> UsageEntry:
+    def append_usage(
+        self, kind: str, provider: str, model: str, usage: Any, note: str | None = None
+    ) -> UsageEntry:
         """Append tokens spent outside the conversation; gives the entry, as pi does."""
-        build = make.usage_entry
-        return self._append(lambda *at: build(*at, kind, provider, model, usage, note))  # type: ignore[no-any-return]
+        return self._append(make.usage_entry, kind, provider, model, usage, note)  # type: ignore[no-any-return]
 
     def append_compaction(
         self,
@@ -344,28 +352,38 @@ class SessionManager(SessionReader):
             system = get_current_system_message(self._contexts.projection(self._leaf).messages)
 
             def build(id: str, parent: str | None, now: str) -> Any:
-                stored = {**system, "timestamp": jsontext.parse_date(now)} if system else None
+                stored: Any = {**system, "timestamp": jsontext.parse_date(now)} if system else None
                 return make.compaction_entry(
-                    id, parent, now, summary, first_kept_entry_id, tokens_before, details, usage, from_hook, stored
+                    id,
+                    parent,
+                    now,
+                    summary,
+                    first_kept_entry_id,
+                    tokens_before,
+                    details,
+                    usage,
+                    from_hook,
+                    stored,
                 )
 
-            return self._append(build)["id"]  # type: ignore[no-any-return]
+            return self._append_for_id(build)
 
     def append_custom_entry(self, custom_type: str, data: Any = None) -> str:
         """Append an extension's data, which the model never sees; gives the entry's id."""
-        return self._append(lambda *at: make.custom_entry(*at, custom_type, data))["id"]  # type: ignore[no-any-return]
+        return self._append_for_id(make.custom_entry, custom_type, data)
 
-    def append_custom_message_entry(self, custom_type: str, content: Any, display: bool, details: Any = None) -> str:
+    def append_custom_message_entry(
+        self, custom_type: str, content: Any, display: bool, details: Any = None
+    ) -> str:
         """Append an extension's message to the model; gives the entry's id."""
-        build = make.custom_message_entry
-        return self._append(lambda *at: build(*at, custom_type, content, display, details))["id"]  # type: ignore[no-any-return]
+        return self._append_for_id(make.custom_message_entry, custom_type, content, display, details)
 
     def append_session_info(self, name: str) -> str:
         """Name the session; line breaks become spaces, an empty name clears it. Gives the entry's id."""
         if not isinstance(name, str):
             raise TypeError(f"the name must be a string, not {type(name).__name__}")
-        clean = jsontext.trim(" ".join(name.replace("\r", "\n").split("\n")) if "\n" in name or "\r" in name else name)
-        return self._append(lambda *at: make.session_info_entry(*at, clean))["id"]  # type: ignore[no-any-return]
+        clean = jsontext.trim(_on_one_line(name))
+        return self._append_for_id(make.session_info_entry, clean)
 
     def append_label_change(self, target_id: str, label: str | None) -> str:
         """Label an entry, or with None or "" take its label off; gives the new entry's id.
@@ -376,7 +394,7 @@ class SessionManager(SessionReader):
         with self._lock:
             self._log.check_writable()
             self._row(target_id)
-            return self._append(lambda *at: make.label_entry(*at, target_id, label))["id"]  # type: ignore[no-any-return]
+            return self._append_for_id(make.label_entry, target_id, label)
 
     def append_context_edit(self, target_id: str, replacement: Any) -> str:
         """Change what an earlier entry contributes to the context; gives the new entry's id.
@@ -395,7 +413,7 @@ class SessionManager(SessionReader):
             self._log.check_writable()
             row = self._row(target_id)
             edit = checked_edit(self._log, self._leaf, row, target_id, replacement)
-            return self._append(lambda *at: make.context_edit_entry(*at, target_id, edit))["id"]  # type: ignore[no-any-return]
+            return self._append_for_id(make.context_edit_entry, target_id, edit)
 
     # ---- branching
 
@@ -437,11 +455,8 @@ class SessionManager(SessionReader):
             if entry_id is not None:
                 self._row(entry_id)
             left = self.get_leaf_id() or "root"
-            build = make.branch_summary_entry
-            entry = self._append(
-                lambda *at: build(*at, left, summary, details, usage, from_hook), parent=entry_id
-            )
-            return entry["id"]  # type: ignore[no-any-return]
+            own = (left, summary, details, usage, from_hook)
+            return self._append_for_id(make.branch_summary_entry, *own, parent=entry_id)
 
     def create_branched_session(self, leaf_id: str) -> str | None:
         """Make a session of the path to an entry alone, and go on in it.
@@ -496,7 +511,11 @@ class SessionManager(SessionReader):
             resolved = resolve_path(os.fspath(path))
             options = self._log.options
             store = open_store(resolved, options)
-            fresh = _new_log(options, self._cwd, resolved) if store is None else SessionLog(store, options, resolved)
+            fresh = (
+                _new_log(options, self._cwd, resolved)
+                if store is None
+                else SessionLog(store, options, resolved)
+            )
             self._attach(fresh)
 
     def refresh(self) -> int:
@@ -537,12 +556,22 @@ class SessionManager(SessionReader):
 
 
 def _options(given: OpenOptions) -> Options:
-    host = given.get("host") or DEFAULT_HOST
-    return Options(**{**given, "host": host})
+    chosen: Any = {**given, "host": given.get("host") or DEFAULT_HOST}
+    return Options(**chosen)
 
 
 def _now(options: Options) -> str:
     return jsontext.to_iso(options.host.clock_ms())
+
+
+def _on_one_line(name: str) -> str:
+    """Turn each run of line breaks into one space."""
+    if "\n" not in name and "\r" not in name:
+        return name
+    name = name.replace("\r", "\n")
+    while "\n\n" in name:
+        name = name.replace("\n\n", "\n")
+    return name.replace("\n", " ")
 
 
 def _new_session_id(options: Options, id: str | None) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
-
 from sessiontree import jsontext
 from sessiontree.exceptions import EntryNotFoundError
 from sessiontree.labels import Labels
@@ -13,6 +10,8 @@ from sessiontree.sequences import EntrySequence, IdSequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
+
     import numpy as np
     import numpy.typing as npt
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 class SessionReader:
     """What can be asked of a session. All methods are safe from any thread."""
 
+    _lock: threading.RLock
     _log: SessionLog
     _labels: Labels
     _leaf: int | None
@@ -34,11 +34,11 @@ class SessionReader:
 
     def _attach(self, log: SessionLog) -> None:
         """Take a log as the session's own; the leaf is its last entry with a string id."""
-        from sessiontree.context import ContextBuilder
+        from sessiontree._livecontext import LiveContext
 
         self._log = log
         self._labels = Labels(log)
-        self._contexts = ContextBuilder(log)
+        self._contexts = LiveContext(log)
         self._leaf = log.store.leaf()
         self._branched = False
         self._name: tuple[int | None, int, str | None] = (None, -1, None)
@@ -107,7 +107,7 @@ class SessionReader:
     def get_leaf_entry(self) -> SessionEntry | None:
         """Give the leaf's entry, or None before any entry."""
         with self._lock:
-            return None if self._leaf is None else self._log.entry(self._leaf)  # type: ignore[no-any-return]
+            return None if self._leaf is None else self._log.entry(self._leaf)
 
     def get_entry(self, id: str) -> SessionEntry | None:
         """Give the entry with this id as a fresh dict; the last one if the id stands twice.
@@ -123,7 +123,7 @@ class SessionReader:
         with self._lock:
             self._log.check_open()
             row = self._log.store.find(id)
-            return None if row is None else self._log.entry(row)  # type: ignore[no-any-return]
+            return None if row is None else self._log.entry(row)
 
     def get_entries(self) -> EntrySequence:
         """Give all entries in file order, as a lazy sequence; nothing is parsed until it is looked at."""
@@ -171,9 +171,9 @@ class SessionReader:
         with self._lock:
             rows = self._path(id)
         if isinstance(rows, range):
-            import numpy
+            import numpy as np
 
-            return numpy.empty(0, dtype=numpy.int64)
+            return np.empty(0, dtype=np.int64)
         return rows.numpy()
 
     def path_ids(self, id: str | None = None) -> IdSequence:
@@ -269,9 +269,3 @@ class SessionReader:
         with self._lock:
             self._log.check_open()
             return self._contexts.context(self._leaf, pair_tool_results=pair_tool_results)
-
-    _lock: threading.RLock
-
-    @staticmethod
-    def _process_cwd() -> str:
-        return os.getcwd()

@@ -79,7 +79,9 @@ class OpenReport:
         return list(again)
 
     def __bool__(self) -> bool:
-        return bool(self.skipped or self.header_lines > 1 or self.torn_tail or self.orphans or self.duplicate_ids)
+        return bool(
+            self.skipped or self.header_lines > 1 or self.torn_tail or self.orphans or self.duplicate_ids
+        )
 
     def __repr__(self) -> str:
         return (

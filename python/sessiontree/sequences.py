@@ -7,15 +7,10 @@ from collections.abc import Sequence
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, overload
+    from typing import Any
 
     from sessiontree._native import Rows
     from sessiontree.log import SessionLog
-else:
-
-    def overload(_function: object) -> None:
-        """Stand in for typing's, which is not cheap to import."""
-
 
 _BATCH = 256
 
@@ -37,12 +32,9 @@ class _RowSequence(Sequence):  # type: ignore[type-arg]
         return type(self)(self._log, rows, self._generation)
 
     def _read(self, rows: Rows | range) -> list[Any]:
-        raise TypeError
+        """Give what stands at the rows."""
+        raise NotImplementedError
 
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Any]: ...
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return self._of(self._rows[index])
