@@ -15,6 +15,7 @@
     ├── SessionClosedError                    used after close()
     ├── SettingsError                         a settings file or value that cannot be used
     └── SummarizationError                    a model's answer that must not become a summary
+        └── SummarizationAbortedError         the caller cancelled it
 
     SessionWarning (UserWarning)
     ├── ConcurrentWriterWarning               entries of another writer were taken in
@@ -88,11 +89,49 @@ class SessionClosedError(SessionTreeError):
 
 
 class SettingsError(SessionTreeError):
-    """A settings file or one of its values cannot be used."""
+    """A settings file or one of its values cannot be used.
+
+    Attributes:
+        path: the file, None if the settings are in memory.
+        key: the setting, such as ``compaction.reserveTokens``; None if the file as a whole is unusable.
+        value: what was found there.
+    """
+
+    def __init__(
+        self, message: str, *, path: str | None = None, key: str | None = None, value: object = None
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.key = key
+        self.value = value
 
 
 class SummarizationError(SessionTreeError):
-    """The model gave no usable summary."""
+    """The model gave no usable summary.
+
+    Attributes:
+        kind: what was to be summarised: ``history``, ``turn_prefix`` or ``branch``.
+        reason: ``error`` (the provider failed), ``length`` (cut off by the output limit), ``tool_call``,
+            ``empty``, ``aborted``, ``timeout``.
+        detail: the provider's own words, None if it gave none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str | None = None,
+        reason: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.reason = reason
+        self.detail = detail
+
+
+class SummarizationAbortedError(SummarizationError):
+    """The summary was cancelled before it was complete."""
 
 
 class SessionWarning(UserWarning):

@@ -1,0 +1,164 @@
+"""A settings file on disk: reading while others write, pi's lock, replacing in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from sessiontree.exceptions import SettingsError
+from sessiontree.jsontext import js_stringify
+
+_STALE_SECONDS: Final = 10.0
+"""proper-lockfile's rule: a lock folder that was not touched for so long was left by a dead process."""
+_LOCK_PATIENCE_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 0.02
+_READ_ATTEMPTS: Final = 4
+
+
+def expanded(path: str | os.PathLike[str]) -> str:
+    """A path with ``~`` and ``file://`` expanded."""
+    text = os.fspath(path)
+    if text.startswith("file://"):
+        from urllib.parse import urlsplit
+        from urllib.request import url2pathname
+
+        return url2pathname(urlsplit(text).path)
+    return os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """The absolute path, without following links."""
+    return Path(os.path.abspath(expanded(path)))
+
+
+def read_text(path: Path, is_sound: Callable[[str], bool]) -> str:
+    """The text of a file, empty if there is none.
+
+    pi writes settings in place, so a reader can meet half a file: what is not sound is read again a few
+    times before it is believed.
+    """
+    text = ""
+    for attempt in range(_READ_ATTEMPTS):
+        if attempt:
+            time.sleep(_RETRY_SECONDS)
+        try:
+            text = path.read_bytes().decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+        if is_sound(text.removeprefix("\ufeff")):
+            break
+    return text
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a settings file, creating its folder.
+
+    Raises:
+        SettingsError: somebody else holds the lock and does not let go.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = path.with_name(path.name + ".lock")
+    with _kernel_lock(path):
+        _take(folder, path)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+@contextlib.contextmanager
+def _kernel_lock(path: Path) -> Iterator[None]:
+    """Keep our own processes apart: the lock folder alone cannot, once one of two finds it stale.
+
+    The lock file lies in the user's cache and not beside the settings, where it would turn up in projects.
+    """
+    import filelock
+    import platformdirs
+
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
+    try:
+        place = platformdirs.user_cache_path("sessiontree", appauthor=False) / "locks"
+        place.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(place / f"{name}.lock", timeout=_LOCK_PATIENCE_SECONDS)
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise _busy(path) from error
+    except OSError:
+        # Without a cache folder pi's lock has to do.
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _take(folder: Path, path: Path) -> None:
+    deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
+    while True:
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            if _is_stale(folder):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+            elif time.monotonic() > deadline:
+                raise _busy(path) from None
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
+
+
+def _is_stale(folder: Path) -> bool:
+    try:
+        return folder.stat().st_mtime < time.time() - _STALE_SECONDS
+    except OSError:
+        return False
+
+
+def _busy(path: Path) -> SettingsError:
+    text = f'"{path}" is locked by another program; nothing was changed, try again'
+    return SettingsError(text, path=str(path))
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file in one step; a link stays a link, and its target keeps its mode."""
+    real = Path(os.path.realpath(path))
+    real.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("utf-8", "surrogatepass"))
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(temporary, stat.S_IMODE(real.stat().st_mode))
+        os.replace(temporary, real)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def pretty(value: Any, indent: str = "") -> str:
+    """``JSON.stringify(value, null, 2)``."""
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        items = [f"{js_stringify(key)}: {pretty(item, inner)}" for key, item in value.items()]
+        brackets = "{}"
+    elif isinstance(value, list) and value:
+        items = [pretty(item, inner) for item in value]
+        brackets = "[]"
+    else:
+        return js_stringify(value)
+    body = ",\n".join(inner + item for item in items)
+    return f"{brackets[0]}\n{body}\n{indent}{brackets[1]}"

@@ -1,0 +1,130 @@
+"""One question to a model: repeated while it fails for reasons that pass, refused if it is no summary."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sessiontree.compaction._effects import Ask, Call, Pause, Steps
+from sessiontree.compaction.requests import (
+    RetryCallbacks,
+    RetryPolicy,
+    Summarizer,
+    SummaryKind,
+    SummaryRequest,
+    SummaryResponse,
+)
+from sessiontree.exceptions import SummarizationAbortedError, SummarizationError
+
+NAMES: Final[dict[SummaryKind, str]] = {
+    "history": "the history",
+    "turn_prefix": "the beginning of a turn",
+    "branch": "a branch",
+}
+
+# What providers and networks say when it is worth asking again. A client that knows better says so itself
+# with `SummaryResponse.retryable`; this is for the others.
+_TRANSIENT: Final = re.compile(
+    r"""
+      over ?load | at\ capacity | high\ demand | busy | rate.?limit | too\ many\ requests | throttl
+    | (?<![a-z0-9]) (?:408|429|500|502|503|504|520|522|524|529) (?![a-z0-9])
+    | (?:temporarily|service\ is|service|currently) .{0,5} unavailable
+    | (?:server|internal|network|connection|gateway|provider|upstream|websocket) .{0,20} (?:error|fail)
+    | provider\ returned
+    | connection .{0,10} (?:reset|refused|closed|lost|aborted) | reset\ by\ peer | closed\ connection
+    | broken\ pipe | EPIPE | ECONN(?:RESET|REFUSED|ABORTED) | ETIMEDOUT | ENOTFOUND | EAI_AGAIN | getaddrinfo
+    | name\ resolution | socket | fetch\ failed | other\ side\ closed
+    | time[ds]?.?\ ?out | terminated | interrupted | disconnect | cut\ short | ended\ (?:without|before)
+    | incomplete\ (?:chunked\ )?read | (?:please|you\ can) .{0,10} (?:retry|try) | try\ again | resource.?exhausted
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# Limits that do not pass within minutes, though they come with the same status.
+_LASTING: Final = re.compile(
+    r"insufficient.?(?:quota|credit|balance|funds)|quota (?:is )?exceeded|exceeded your .{0,20}quota|billing"
+    r"|out of (?:budget|credits)|available balance|usage.?limit|credit balance",
+    re.IGNORECASE,
+)
+
+
+def is_transient(response: SummaryResponse) -> bool:
+    """Did the request fail for a reason that may be gone in a moment?"""
+    if response.stop_reason != "error":
+        return False
+    if response.retryable is not None:
+        return response.retryable
+    message = response.error_message or ""
+    return bool(_TRANSIENT.search(message)) and not _LASTING.search(message)
+
+
+def asked(
+    summarizer: Summarizer, request: SummaryRequest, callbacks: RetryCallbacks | None
+) -> Steps[SummaryResponse]:
+    """Ask until there is an answer, an error that stays, or no attempt is left."""
+    hooks = callbacks or RetryCallbacks()
+    policy = request.retry or RetryPolicy(enabled=False)
+    most = policy.max_retries if policy.enabled else 0
+    attempt = 0
+    last_error: str | None = None
+    try:
+        response = yield from _attempt(summarizer, request)
+        while attempt < most and is_transient(response):
+            attempt += 1
+            last_error = response.error_message or "unknown error"
+            delay_ms = max(policy.delay_ms(attempt), 1000 * (response.retry_after or 0))
+            yield from _told(hooks.on_retry_scheduled, attempt, most, delay_ms, last_error)
+            yield Pause(delay_ms / 1000)
+            yield from _told(hooks.on_retry_attempt_start)
+            response = yield from _attempt(summarizer, request)
+    except SummarizationError:
+        if attempt:
+            yield from _told(hooks.on_retry_finished, False, attempt, last_error)
+        raise
+    if attempt:
+        failed = response.stop_reason in ("error", "aborted")
+        final = response.error_message if response.stop_reason == "error" else None
+        yield from _told(hooks.on_retry_finished, not failed, attempt, final)
+    return response
+
+
+def _attempt(summarizer: Summarizer, request: SummaryRequest) -> Steps[SummaryResponse]:
+    try:
+        response = yield Ask(summarizer, request)
+    except (ConnectionError, TimeoutError) as error:
+        text = str(error) or type(error).__name__
+        return SummaryResponse("", stop_reason="error", error_message=text, retryable=True)
+    if not isinstance(response, SummaryResponse):
+        raise TypeError(f"a summarizer must give a SummaryResponse, not {type(response).__name__}")
+    return response
+
+
+def _told(hook: object, *arguments: object) -> Steps[None]:
+    if callable(hook):
+        yield Call(hook, arguments)
+
+
+def checked(response: SummaryResponse, kind: SummaryKind) -> SummaryResponse:
+    """The response, if its text may be stored as a summary.
+
+    Raises:
+        SummarizationAbortedError: it was aborted.
+        SummarizationError: it failed, was cut off by the output limit, calls a tool or is empty.
+    """
+    what = NAMES[kind]
+    detail = response.error_message
+    if response.stop_reason == "aborted":
+        raise SummarizationAbortedError(
+            f"the summary of {what} was aborted", kind=kind, reason="aborted", detail=detail
+        )
+    if response.stop_reason == "error":
+        text = f'cannot summarise {what}: the model failed with "{detail or "unknown error"}"'
+        raise SummarizationError(text, kind=kind, reason="error", detail=detail)
+    if response.stop_reason == "length":
+        text = f"the summary of {what} was cut off by the model's output limit; a larger maxTokens may help"
+        raise SummarizationError(text, kind=kind, reason="length", detail=detail)
+    if response.called_tool or response.stop_reason == "toolUse":
+        text = f"the model called a tool instead of writing the summary of {what}"
+        raise SummarizationError(text, kind=kind, reason="tool_call", detail=detail)
+    if not response.text.strip():
+        raise SummarizationError(f"the summary of {what} is empty", kind=kind, reason="empty", detail=detail)
+    return response
