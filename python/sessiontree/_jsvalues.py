@@ -56,6 +56,8 @@ def described(value: Any) -> str:
     """A value as an error shows it: its JSON text, cut short."""
     if isinstance(value, _Absent):
         return "nothing"
+    if isinstance(value, float):
+        return text_of(value)
     try:
         text = js_stringify(value)
     except (TypeError, ValueError):

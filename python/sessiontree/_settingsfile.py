@@ -8,34 +8,20 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sessiontree.exceptions import SettingsError
 from sessiontree.jsontext import js_stringify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _STALE_SECONDS: Final = 10.0
 """proper-lockfile's rule: a lock folder that was not touched for so long was left by a dead process."""
 _LOCK_PATIENCE_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.02
 _READ_ATTEMPTS: Final = 4
-
-
-def expanded(path: str | os.PathLike[str]) -> str:
-    """A path with ``~`` and ``file://`` expanded."""
-    text = os.fspath(path)
-    if text.startswith("file://"):
-        from urllib.parse import urlsplit
-        from urllib.request import url2pathname
-
-        return url2pathname(urlsplit(text).path)
-    return os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
-
-
-def resolved(path: str | os.PathLike[str]) -> Path:
-    """The absolute path, without following links."""
-    return Path(os.path.abspath(expanded(path)))
 
 
 def read_text(path: Path, is_sound: Callable[[str], bool]) -> str:
@@ -141,11 +127,11 @@ def replace(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(real.stat().st_mode))
-        os.replace(temporary, real)
+            Path(temporary).chmod(stat.S_IMODE(real.stat().st_mode))
+        Path(temporary).replace(real)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            Path(temporary).unlink()
         raise
 
 

@@ -16,16 +16,20 @@ written to. Values are checked when they are read and when they are set.
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from sessiontree import _settingsfile
 from sessiontree._jsvalues import ABSENT, described, member
 from sessiontree.exceptions import SettingsError
 from sessiontree.jsontext import loads
+from sessiontree.paths import agent_dir as default_agent_dir
+from sessiontree.paths import normalize_path, resolve_path
+
+if TYPE_CHECKING:
+    import os
 
 Scope = Literal["global", "project"]
 KeyPath = str | Sequence[str]
@@ -214,7 +218,11 @@ def _migrate_retry(retry: dict[str, Any]) -> None:
     delay = retry.get("maxDelayMs")
     provider = retry.get("provider")
     known = provider if isinstance(provider, dict) else {}
-    if isinstance(delay, (int, float)) and not isinstance(delay, bool) and known.get("maxRetryDelayMs") is None:
+    if (
+        isinstance(delay, (int, float))
+        and not isinstance(delay, bool)
+        and known.get("maxRetryDelayMs") is None
+    ):
         retry["provider"] = {**known, "maxRetryDelayMs": delay}
     retry.pop("maxDelayMs", None)
 
@@ -285,8 +293,8 @@ class SettingsManager:
             agent_dir: ``PI_CODING_AGENT_DIR`` or ``~/.pi/agent`` if left out.
             project_trusted: whether the project's own file counts.
         """
-        folder = _settingsfile.resolved(agent_dir) if agent_dir is not None else default_agent_dir()
-        project = _settingsfile.resolved(cwd) / PROJECT_FOLDER / SETTINGS_FILE
+        folder = Path(resolve_path(agent_dir if agent_dir is not None else default_agent_dir()))
+        project = Path(resolve_path(cwd)) / PROJECT_FOLDER / SETTINGS_FILE
         return cls(
             _Layer("global", folder / SETTINGS_FILE),
             _Layer("project", project),
@@ -375,10 +383,7 @@ class SettingsManager:
         """
         parts = _parts(key)
         value = _lookup(self._merged, parts)
-        if value is ABSENT:
-            value = _lookup(SETTINGS_DEFAULTS, parts)
-        else:
-            value = self._checked(parts, value)
+        value = _lookup(SETTINGS_DEFAULTS, parts) if value is ABSENT else self._checked(parts, value)
         return None if value is ABSENT else copy.deepcopy(value)
 
     def set(self, key: KeyPath, value: Any, *, scope: Scope = "global") -> None:
@@ -462,10 +467,9 @@ class SettingsManager:
             chosen = member(entry, field)
             if chosen is not ABSENT:
                 self._check((*parts, field), chosen, _TOKENS)
-        for value in (chosen, ordinary):
-            if value is not ABSENT:
-                return value  # type: ignore[no-any-return]
-        return SETTINGS_DEFAULTS["compaction"][field]  # type: ignore[no-any-return]
+        default = SETTINGS_DEFAULTS["compaction"][field]
+        value: Any = next((one for one in (chosen, ordinary) if one is not ABSENT), default)
+        return cast("int | float", value)
 
     def get_branch_summary_settings(self) -> dict[str, Any]:
         """What decides over branch summaries: ``reserveTokens`` and ``skipPrompt``."""
@@ -496,7 +500,7 @@ class SettingsManager:
     def get_session_dir(self) -> str | None:
         """The folder for sessions, with ``~`` expanded; None if none is set."""
         folder = self._merged.get("sessionDir")
-        return _settingsfile.expanded(folder) if isinstance(folder, str) and folder else None
+        return normalize_path(folder) if isinstance(folder, str) and folder else None
 
     def get_default_provider(self) -> str | None:
         """The provider of new sessions."""
@@ -614,8 +618,3 @@ def _lookup(settings: Any, parts: Sequence[str]) -> Any:
     for part in parts:
         settings = member(settings, part)
     return settings
-
-
-def default_agent_dir() -> Path:
-    """``PI_CODING_AGENT_DIR``, or ``~/.pi/agent``."""
-    return _settingsfile.resolved(os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent")

@@ -9,13 +9,14 @@ to itself.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from sessiontree.exceptions import SummarizationAbortedError, SummarizationError
 
@@ -260,21 +261,23 @@ async def _on_thread(function: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def settle(setter: Callable[[Any], None], value: Any) -> None:
-        if not future.done():
-            setter(value)
+    def settle(value: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast("T", value))
 
     def work() -> None:
+        value, error = None, None
         try:
             value = function()
-        except BaseException as error:  # noqa: BLE001 - handed to the loop that waits
-            report = (settle, future.set_exception, error)
-        else:
-            report = (settle, future.set_result, value)
-        try:
-            loop.call_soon_threadsafe(*report)
-        except RuntimeError:
-            return  # the loop has ended: nobody waits any more
+        except BaseException as raised:  # noqa: BLE001 - handed to the loop that waits
+            error = raised
+        # If the loop has ended, nobody waits any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, value, error)
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), daemon=True, name="sessiontree-summary").start()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sessiontree._jsvalues import member
 from sessiontree.compaction.convert import convert_to_llm, serialize_conversation
-from sessiontree.compaction.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessiontree.compaction.tokens import TokenCounter
 
 _PROMPT_TOKENS: Final = 2000
 """Room for instructions, and for estimates that are too low."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
 
+from sessiontree._jsvalues import member, truthy
 from sessiontree.compaction._effects import Limits, Steps, arun, run
 from sessiontree.compaction._folding import portions
-from sessiontree._jsvalues import member, truthy
 from sessiontree.compaction.files import (
     FileOperations,
     add_summary_details,
@@ -22,12 +21,16 @@ from sessiontree.compaction.requests import Options, Summarizer, SummaryOptions
 from sessiontree.compaction.summarize import focused, generated
 from sessiontree.compaction.tokens import TokenCounter, estimate_tokens
 from sessiontree.context import (
-    create_branch_summary_message,
-    create_compaction_summary_message,
-    create_custom_message,
+    branch_summary_message,
+    compaction_summary_message,
+    custom_message,
     project_context_entry,
 )
+from sessiontree.entries import UNSET
 from sessiontree.exceptions import SummarizationAbortedError, SummarizationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 DEFAULT_CONTEXT_WINDOW: Final = 128_000
 """Tokens of context assumed for a model that does not tell."""
@@ -178,22 +181,21 @@ def _measured(entry: Any, edit: Any, count_tokens: TokenCounter) -> tuple[Any, i
 def _message_of(entry: Any, edit: Any) -> Any:
     """The message of an entry, None if it has none; unlike in the context, summaries always count."""
     kind = member(entry, "type")
-    if kind in ("message", "custom_message"):
-        if kind == "message" and member(entry["message"], "role") == "toolResult":
-            return None
-        if edit is not None:
-            return next(iter(project_context_entry(entry, edit)), None)
-        if kind == "message":
-            return entry["message"]
-        fields = (entry.get(key) for key in ("customType", "content", "display", "details", "timestamp"))
-        return create_custom_message(*fields)
-    if kind == "branch_summary":
-        return create_branch_summary_message(entry["summary"], entry.get("fromId"), entry.get("timestamp"))
-    if kind == "compaction":
-        return create_compaction_summary_message(
-            entry["summary"], entry.get("tokensBefore"), entry.get("timestamp")
-        )
-    return None
+    if kind == "message" and member(entry["message"], "role") == "toolResult":
+        return None
+    if kind in ("message", "custom_message") and edit is not None:
+        return next(iter(project_context_entry(entry, edit)), None)
+    if kind == "message":
+        return entry["message"]
+    build, names = _BUILDERS.get(kind, (None, ()))
+    return build(*(entry.get(name, UNSET) for name in names)) if build is not None else None
+
+
+_BUILDERS: Final[Mapping[Any, tuple[Callable[..., Any], tuple[str, ...]]]] = {
+    "custom_message": (custom_message, ("customType", "content", "display", "details", "timestamp")),
+    "branch_summary": (branch_summary_message, ("summary", "fromId", "timestamp")),
+    "compaction": (compaction_summary_message, ("summary", "tokensBefore", "timestamp")),
+}
 
 
 def generate_branch_summary(
@@ -304,6 +306,8 @@ def _budget(model: Mapping[str, Any], reserve_tokens: int) -> int:
     told = model.get("contextWindow")
     window = int(told) if isinstance(told, (int, float)) and truthy(told) else DEFAULT_CONTEXT_WINDOW
     if reserve_tokens >= window:
-        text = f"reserve_tokens {reserve_tokens} leave nothing of the model's context window of {window} tokens"
+        text = (
+            f"reserve_tokens {reserve_tokens} leave nothing of the model's context window of {window} tokens"
+        )
         raise ValueError(text)
     return window - reserve_tokens

@@ -38,10 +38,10 @@ from sessiontree.compaction.tokens import (
     estimate_projected_context_tokens,
     should_compact,
 )
-from sessiontree.compaction.usage import Number
 from sessiontree.exceptions import SessionConflictError, SummarizationAbortedError, SummarizationError
 
 if TYPE_CHECKING:
+    from sessiontree.compaction.usage import Number
     from sessiontree.context import SessionProjection
     from sessiontree.settings import SettingsManager
 
@@ -266,7 +266,9 @@ class Compactor:
             if prepared is not None:
                 return prepared
         window = self._window()
-        tokens = estimate_projected_context_tokens(projection, branch, count_tokens=options.count_tokens).tokens
+        tokens = estimate_projected_context_tokens(
+            projection, branch, count_tokens=options.count_tokens
+        ).tokens
         while window and tokens > window - settings["reserveTokens"] and keep > 1:
             keep //= 2
             prepared = self._prepare_keeping(projection, branch, settings, keep, options)
@@ -379,7 +381,9 @@ class Compactor:
         if member(answer.message, "stopReason") == "stop":
             return (yield from self._settled("overflow", options))
         if answer.follows_recovery:
-            text = "the context is still too long after the attempt was omitted and the session compacted once"
+            text = (
+                "the context is still too long after the attempt was omitted and the session compacted once"
+            )
             outcome = CompactionOutcome("failed", "overflow", message=text)
             yield from _told(self._hooks.failed, outcome)
             return outcome
@@ -432,9 +436,7 @@ class Compactor:
         prepared = self._prepared(self.settings(), options)
         if prepared is None:
             return CompactionOutcome("nothing", reason, message=_nothing_to_do(branch))
-        event = BeforeCompaction(
-            prepared, branch, reason, will_retry, custom_instructions, options.cancel
-        )
+        event = BeforeCompaction(prepared, branch, reason, will_retry, custom_instructions, options.cancel)
         decision = yield from self._decision(event)
         if decision.cancel:
             return CompactionOutcome("cancelled", reason, message="a hook called the compaction off")

@@ -17,11 +17,11 @@ from sessiontree.jsontext import js_length, js_slice, js_stringify
 TOOL_RESULT_MAX_LENGTH = 2000
 """UTF-16 units of a tool result that go into a text to summarise."""
 
-_PLAIN_ROLES = frozenset({"system", "user", "assistant", "toolResult"})
+_PLAIN_ROLES = ("system", "user", "assistant", "toolResult")
 
 
 def convert_to_llm(messages: Iterable[Any]) -> list[Any]:
-    """Turn the messages of a session into those a model knows.
+    r"""Turn the messages of a session into those a model knows.
 
     Bash executions, custom messages and summaries become user messages; system, user, assistant and
     toolResult messages pass unchanged (the same objects); unknown roles, and bash executions with
@@ -33,7 +33,7 @@ def convert_to_llm(messages: Iterable[Any]) -> list[Any]:
     Example:
         >>> from sessiontree.compaction import convert_to_llm
         >>> convert_to_llm([{"role": "bashExecution", "command": "ls", "output": "a", "timestamp": 1}])
-        [{'role': 'user', 'content': [{'type': 'text', 'text': 'Ran `ls`\\n```\\na\\n```'}], 'timestamp': 1}]
+        [{'role': 'user', 'content': [{'type': 'text', 'text': 'Ran `ls`\n```\na\n```'}], 'timestamp': 1}]
     """
     converted = (_convert(message) for message in messages)
     return [message for message in converted if message is not None]
@@ -41,36 +41,29 @@ def convert_to_llm(messages: Iterable[Any]) -> list[Any]:
 
 def _convert(message: Any) -> Any:
     role = role_of(message)
-    if not isinstance(role, str):
-        return None
     if role in _PLAIN_ROLES:
         return message
     match role:
-        case "bashExecution":
-            if truthy(message.get("excludeFromContext")):
-                return None
-            return _user_text(message, bash_execution_to_text(message))
-        case "custom":
-            return _user_message(message, _custom_content(message))
+        case "bashExecution" if not truthy(message.get("excludeFromContext")):
+            text = bash_execution_to_text(message)
         case "branchSummary":
-            return _user_text(message, BRANCH_SUMMARY_PREFIX + _summary(message) + BRANCH_SUMMARY_SUFFIX)
+            text = BRANCH_SUMMARY_PREFIX + _summary(message) + BRANCH_SUMMARY_SUFFIX
         case "compactionSummary":
             text = COMPACTION_SUMMARY_PREFIX + _summary(message) + COMPACTION_SUMMARY_SUFFIX
-            return _user_text(message, text)
-    return None
+        case "custom":
+            content = message.get("content", ABSENT)
+            return _user_message(message, _blocks(content) if isinstance(content, str) else content)
+        case _:
+            return None
+    return _user_message(message, _blocks(text))
+
+
+def _blocks(text: str) -> list[Any]:
+    return [{"type": "text", "text": text}]
 
 
 def _summary(message: Mapping[str, Any]) -> str:
     return text_of(message.get("summary", ABSENT))
-
-
-def _custom_content(message: Mapping[str, Any]) -> Any:
-    content = message.get("content", ABSENT)
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-def _user_text(source: Mapping[str, Any], text: str) -> dict[str, Any]:
-    return _user_message(source, [{"type": "text", "text": text}])
 
 
 def _user_message(source: Mapping[str, Any], content: Any) -> dict[str, Any]:
@@ -113,7 +106,9 @@ def blocks_of(content: Any) -> list[Any]:
         TypeError: the content is no list, or a block is null.
     """
     if not isinstance(content, list):
-        raise TypeError(f"the content of a message must be text or a list of blocks, not {described(content)}")
+        raise TypeError(
+            f"the content of a message must be text or a list of blocks, not {described(content)}"
+        )
     if None in content:
         raise TypeError(f"block {content.index(None)} of a message is null")
     return content

@@ -8,13 +8,15 @@ call before it. A cut inside a turn splits it, and then the turn's beginning is 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sessiontree._jsvalues import member, role_of
 from sessiontree.compaction.tokens import TokenCounter, estimate_tokens
 from sessiontree.context import session_entry_to_context_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _TURN_STARTS: Final = frozenset({"user", "bashExecution", "custom", "branchSummary", "compactionSummary"})
 _CUT_POINTS: Final = _TURN_STARTS | {"assistant"}

@@ -7,9 +7,8 @@ goes to the entry before it, and its text is handed back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from sessiontree._jsvalues import member
 from sessiontree.compaction._effects import Call, Limits, Steps, arun, run
@@ -22,6 +21,9 @@ from sessiontree.compaction.branches import (
 from sessiontree.compaction.convert import content_text
 from sessiontree.compaction.requests import Options, Summarizer, SummaryOptions
 from sessiontree.exceptions import EntryNotFoundError, SessionConflictError, SummarizationAbortedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class NavigableSession(Protocol):

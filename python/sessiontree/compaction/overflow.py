@@ -23,7 +23,9 @@ _TOO_LONG: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_OTHER_LIMIT: Final = re.compile(r"rate.?limit|too many requests|per (?:minute|second|day)|throttl|quota", re.IGNORECASE)
+_OTHER_LIMIT: Final = re.compile(
+    r"rate.?limit|too many requests|per (?:minute|second|day)|throttl|quota", re.IGNORECASE
+)
 _FULL: Final = 0.99
 """Share of the window from which on an answer without output was squeezed out by its input."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,11 +21,13 @@ from sessiontree.compaction.files import (
     extract_file_ops_from_message,
 )
 from sessiontree.compaction.tokens import TokenCounter, estimate_projected_context_tokens, estimate_tokens
-from sessiontree.compaction.usage import Number
 from sessiontree.context import build_session_projection, session_entry_to_context_messages
 from sessiontree.jsontext import trim
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sessiontree.compaction.usage import Number
     from sessiontree.context import ProjectedEntry, SessionProjection
 
 DEFAULT_COMPACTION_SETTINGS: Final[Mapping[str, Any]] = {
@@ -67,7 +68,7 @@ class CompactionPreparation:
 
 
 def prepare_compaction(
-    path_entries: Sequence[Any],
+    path_entries: Iterable[Any],
     settings: Mapping[str, Any] = DEFAULT_COMPACTION_SETTINGS,
     *,
     count_tokens: TokenCounter = estimate_tokens,
@@ -93,11 +94,12 @@ def prepare_compaction(
         >>> prepare_compaction([]) is None
         True
     """
-    if path_entries and member(path_entries[-1], "type") == "compaction":
+    path = list(path_entries)
+    if path and member(path[-1], "type") == "compaction":
         return None
-    projection = build_session_projection(path_entries)
+    projection = build_session_projection(path)
     return prepare_projection(
-        projection, path_entries, settings, count_tokens=count_tokens, pair_tool_results=pair_tool_results
+        projection, path, settings, count_tokens=count_tokens, pair_tool_results=pair_tool_results
     )
 
 

@@ -58,7 +58,8 @@ class RetryPolicy:
 
     def delay_ms(self, attempt: int) -> float:
         """The wait before retry number ``attempt``, which counts from 1."""
-        return min(self.base_delay_ms * 2 ** min(max(0, attempt - 1), 64), self.max_agent_delay_ms)
+        doubled: float = self.base_delay_ms * 2 ** min(max(0, attempt - 1), 64)
+        return min(doubled, self.max_agent_delay_ms)
 
 
 @dataclass(frozen=True, slots=True)

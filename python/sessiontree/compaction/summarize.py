@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sessiontree.compaction._asking import asked, checked
 from sessiontree.compaction._effects import Limits, Steps, arun, run
 from sessiontree.compaction._folding import portions
 from sessiontree.compaction.files import compute_file_lists, format_file_operations
-from sessiontree.compaction.prepare import CompactionPreparation
 from sessiontree.compaction.prompts import ADDITIONAL_FOCUS, NO_PRIOR_HISTORY, SPLIT_TURN_HEADING
 from sessiontree.compaction.requests import Options, Summarizer, SummaryKind, SummaryOptions
 from sessiontree.compaction.usage import Number, combine_usage
 from sessiontree.jsontext import trim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sessiontree.compaction.prepare import CompactionPreparation
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +250,9 @@ def history_steps(
     previous = _text_or(previous_summary, "")
     first = history_prompt(texts[0], previous, custom_instructions, options)
     made = yield from generated("history", model, summarizer, first, options)
-    return (yield from _continued("history", made, texts[1:], model, summarizer, custom_instructions, options))
+    return (
+        yield from _continued("history", made, texts[1:], model, summarizer, custom_instructions, options)
+    )
 
 
 def _prefix_steps(

@@ -75,7 +75,9 @@ _DENSE: Final = re.compile(
     "[\u1100-\u11ff\u2e80-\u303f\u3040-\u30ff\u3100-\u318f\u31a0-\u31bf\u31f0-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U000323af]+"
 )
-_HALF_DENSE: Final = re.compile("[\u0370-\u10ff\u1200-\u1fff\ua000-\ua95f\ua980-\uabff\U0001f000-\U0001faff]+")
+_HALF_DENSE: Final = re.compile(
+    "[\u0370-\u10ff\u1200-\u1fff\ua000-\ua95f\ua980-\uabff\U0001f000-\U0001faff]+"
+)
 
 
 def estimate_tokens_by_script(message: Any) -> int:
@@ -121,7 +123,9 @@ def _iterated(content: Any) -> Iterable[Any]:
     if isinstance(content, str):
         return ()
     if not isinstance(content, list):
-        raise TypeError(f"the content of a message must be text or a list of blocks, not {described(content)}")
+        raise TypeError(
+            f"the content of a message must be text or a list of blocks, not {described(content)}"
+        )
     if None in content:
         raise TypeError(f"block {content.index(None)} of a message is null")
     return content

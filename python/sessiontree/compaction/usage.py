@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -78,13 +78,14 @@ def get_assistant_usage(message: Any) -> Mapping[str, Any] | None:
     return usage
 
 
-def get_last_assistant_usage(entries: Iterable[Any]) -> Mapping[str, Any] | None:
+def get_last_assistant_usage(entries: Sequence[Any]) -> Mapping[str, Any] | None:
     """The newest usable usage among the message entries, or None.
 
     Raises:
         TypeError: a message entry without message is met on the way.
     """
-    for entry in reversed(entries if hasattr(entries, "__reversed__") else list(entries)):
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
         if member(entry, "type") == "message":
             usage = get_assistant_usage(entry.get("message"))
             if usage is not None:
@@ -114,7 +115,9 @@ def combine_usage(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[s
     optional = [key for key in _OPTIONAL_COUNTS if key in first or key in second]
     combined: dict[str, Any] = {key: _sum(first, second, key) for key in (*_COUNTS, *optional, "totalTokens")}
     reported = all(cost.get("totalFromProvider") is True for cost in costs)
-    combined["cost"] = {key: _sum(*costs, key) for key in _COSTS} | {"totalFromProvider": reported}
+    combined["cost"] = {key: _sum(costs[0], costs[1], key) for key in _COSTS} | {
+        "totalFromProvider": reported
+    }
     return combined
 
 
@@ -154,7 +157,7 @@ def _attributed(entry: Any) -> tuple[str, Any]:
         return _model_key(entry, "model"), entry.get("usage")
     if kind in ("branch_summary", "compaction"):
         return TOOLS_AND_SUMMARIES, entry.get("usage")
-    message = member(entry, "message") if kind == "message" else None
+    message: Any = member(entry, "message") if kind == "message" else None
     role = member(message, "role")
     if role == "assistant":
         named = "model" if message.get("responseModel") is None else "responseModel"
