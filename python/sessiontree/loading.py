@@ -5,13 +5,12 @@ Opening a `SessionManager` is the faster way where not everything is looked at.
 
 from __future__ import annotations
 
-import os
-
 from sessiontree import jsontext
 from sessiontree.paths import normalize_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
     from typing import Any
 
@@ -60,7 +59,7 @@ def _values(data: bytes) -> Iterator[Any]:
             value = jsontext.loads(line.removeprefix(_BOM) if first else line)
         except jsontext.InvalidJSONError:
             continue
-        if value is not None and value is not False and value != 0 and value != "":
+        if value or isinstance(value, (dict, list)):
             first = False
             yield value
 
