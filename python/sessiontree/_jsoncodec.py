@@ -20,13 +20,13 @@ from typing import Any, Final
 import orjson
 
 from sessiontree import _jsonread, _jsonwrite
+from sessiontree._native import may_hold_minus_zero
 from sessiontree.exceptions import InvalidJSONError
 
 _STRICT: Final = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
 _MINUS_ZERO: Final = re.compile(r"-0(?:[,\]} \t\r\n]|\Z)")
-_MINUS_ZERO_BYTES: Final = re.compile(rb"-0(?:[,\]} \t\r\n]|\Z)")
 _JAVASCRIPT_MAY_DIFFER: Final = re.compile(rb'[0-9]{16}|"(?:0|[1-9][0-9]{0,9})":')
 
 _PLAIN, _NUMBERS_DIFFER, _ODD_TYPES = range(3)
@@ -38,7 +38,9 @@ def loads(data: bytes | bytearray | memoryview | str) -> Any:
         value = orjson.loads(data)
     except ValueError:
         return _read(data)
-    doubtful = _MINUS_ZERO.search(data) if isinstance(data, str) else _MINUS_ZERO_BYTES.search(data)
+    if isinstance(data, bytes):
+        return _read(data) if may_hold_minus_zero(data) else value
+    doubtful = _MINUS_ZERO.search(data if isinstance(data, str) else str(data, "utf-8"))
     return value if doubtful is None else _read(data)
 
 

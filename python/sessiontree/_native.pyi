@@ -41,6 +41,9 @@ def replace_file(path: str | PathLike[str], make_parts: Callable[[], Iterable[by
     ``make_parts`` is called once the lock is held.
     """
 
+def may_hold_minus_zero(text: bytes) -> bool:
+    """Whether the number -0 may stand in a JSON text; never false where one does."""
+
 def sweep(folder: str | PathLike[str]) -> int:
     """Remove temporary files of dead writers from a folder; how many there were."""
 

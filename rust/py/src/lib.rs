@@ -5,6 +5,7 @@
 
 mod draft;
 mod errors;
+mod json;
 mod keys;
 mod rows;
 mod store;
@@ -14,6 +15,8 @@ mod store;
 mod _native {
     #[pymodule_export]
     use crate::draft::{create_file, replace_file, sweep};
+    #[pymodule_export]
+    use crate::json::may_hold_minus_zero;
     #[pymodule_export]
     use crate::rows::Rows;
     #[pymodule_export]

@@ -148,3 +148,57 @@ fn trimmed(mut line: &[u8]) -> &[u8] {
     }
     line
 }
+
+/// Whether the number `-0` may stand in a JSON text: it never says no where one does, and says yes
+/// where a string looks like one.
+pub fn may_hold_minus_zero(text: &[u8]) -> bool {
+    let before = |at: usize| {
+        at == 0
+            || matches!(
+                text[at - 1],
+                b':' | b',' | b'[' | b' ' | b'\t' | b'\r' | b'\n'
+            )
+    };
+    let after = |at: usize| {
+        matches!(
+            text.get(at),
+            None | Some(b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n')
+        )
+    };
+    memchr::memmem::find_iter(text, b"-0").any(|at| before(at) && after(at + 2))
+}
+
+#[cfg(test)]
+mod minus_zero {
+    use super::may_hold_minus_zero;
+
+    #[test]
+    fn every_place_of_the_number_is_found() {
+        for text in [
+            "-0",
+            " -0 ",
+            "[-0]",
+            "[1,-0]",
+            "{\"a\":-0}",
+            "{\"a\": -0\n}",
+            "[1,\t-0\r\n,2]",
+        ] {
+            assert!(may_hold_minus_zero(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_numbers_and_dates_are_not() {
+        for text in [
+            "0",
+            "[-0.5]",
+            "[-01]",
+            "[1e-0]",
+            "\"2026-01-05\"",
+            "{\"a\":\"-0\"}",
+            "[-0e1]",
+        ] {
+            assert!(!may_hold_minus_zero(text.as_bytes()), "{text}");
+        }
+    }
+}
