@@ -12,6 +12,7 @@ text that the file would hold, so that going to disk changes nothing but the pla
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from sessiontree.host import Host
 
 DURABILITIES = ("os", "flush", "fsync")
+
+_BATCH = 512
+"""How many bodies are read at once."""
 
 _ALONE = (True, 0, False, False, False)
 """What an append reports when nobody else was there."""
@@ -160,7 +164,27 @@ class SessionLog:
         self.check_open()
         if len(rows) == 1:
             return [self._parse(rows[0], self.store.line(rows[0]))]
-        return [self._parse(rows[at], line) for at, line in enumerate(self.store.lines(rows))]
+        parsed: list[Any] = []
+        # Thousands of new dicts would wake the cyclic collector again and again, for nothing.
+        collecting = len(rows) > _BATCH and gc.isenabled()
+        if collecting:
+            gc.disable()
+        try:
+            for start in range(0, len(rows), _BATCH):
+                self._parse_into(parsed, rows[start : start + _BATCH])
+        finally:
+            if collecting:
+                gc.enable()
+        return parsed
+
+    def _parse_into(self, parsed: list[Any], rows: Rows | Sequence[int]) -> None:
+        lines = self.store.lines(rows)
+        before = len(parsed)
+        try:
+            parsed.extend(map(jsontext.loads, lines))
+        except ValueError:
+            del parsed[before:]
+            parsed.extend(self._parse(rows[at], line) for at, line in enumerate(lines))
 
     def _parse(self, row: int, line: bytes) -> Any:
         try:

@@ -10,6 +10,7 @@ use crate::lines::{self, CHUNK, Line, LineReader, Source};
 use crate::{Row, json};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// How many skipped lines are kept with place and reason; all are counted.
@@ -359,8 +360,13 @@ impl Store {
             ));
         }
         let mut buf = vec![0; length as usize];
-        match lines::read_exact_at(&self.backing, &mut buf, offset) {
-            Ok(true) => Ok(buf),
+        self.read_into(offset, &mut buf)?;
+        Ok(buf)
+    }
+
+    fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        match lines::read_exact_at(&self.backing, buf, offset) {
+            Ok(true) => Ok(()),
             Ok(false) => Err(Error::lost(
                 &self.path,
                 offset,
@@ -373,23 +379,46 @@ impl Store {
     /// The bytes of a row's line, without its LF.
     pub fn line(&self, row: Row) -> Result<Vec<u8>> {
         let (offset, length) = self.index.span(row);
-        let mut line = self.read(offset, length)?;
-        let sound = matches!(line.first(), Some(&c) if c != b'\n')
-            && memchr::memchr(b'\n', &line).is_none();
-        if !sound {
+        let line = self.read(offset, length)?;
+        if !is_line(&line) {
             return Err(Error::lost(
                 &self.path,
                 offset,
                 "the file changed since it was read",
             ));
         }
-        line.shrink_to_fit();
         Ok(line)
     }
 
-    /// The lines of many rows; in the order given.
-    pub fn lines(&self, rows: &[Row]) -> Result<Vec<Vec<u8>>> {
-        rows.iter().map(|&row| self.line(row)).collect()
+    /// Reads the lines of the first of these rows into `buffer`: as many as lie close together in the
+    /// file, at least one. Gives where each lies in the buffer.
+    pub fn read_group(&self, rows: &[Row], buffer: &mut Vec<u8>) -> Result<Vec<Range<usize>>> {
+        let spans: Vec<(u64, u64)> = rows.iter().map(|&row| self.index.span(row)).collect();
+        let count = neighbours(&spans);
+        let Some(&(start, _)) = spans.first() else {
+            return Ok(Vec::new());
+        };
+        let (last, length) = spans[count - 1];
+        buffer.clear();
+        buffer.resize((last + length - start) as usize, 0);
+        self.read_into(start, buffer)?;
+        let ranges = spans[..count]
+            .iter()
+            .map(|&(at, len)| (at - start) as usize..(at - start + len) as usize);
+        ranges
+            .map(|range| self.sound(start, buffer, range))
+            .collect()
+    }
+
+    fn sound(&self, start: u64, buffer: &[u8], range: Range<usize>) -> Result<Range<usize>> {
+        if is_line(&buffer[range.clone()]) {
+            return Ok(range);
+        }
+        Err(Error::lost(
+            &self.path,
+            start + range.start as u64,
+            "the file changed since it was read",
+        ))
     }
 
     /// Waits until everything is on the device.
@@ -399,4 +428,20 @@ impl Store {
             Backing::Memory(_) => Ok(()),
         }
     }
+}
+
+/// Whether bytes that were a line are still one line.
+fn is_line(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && memchr::memchr(b'\n', bytes).is_none()
+}
+
+/// How many of the first spans are worth one read: each begins near the end of the one before.
+fn neighbours(spans: &[(u64, u64)]) -> usize {
+    const GAP: u64 = 4096;
+    const GROUP: u64 = 1 << 20;
+    let near = |pair: &[(u64, u64)]| {
+        let end = pair[0].0 + pair[0].1;
+        (end..=end + GAP).contains(&pair[1].0) && pair[1].0 + pair[1].1 <= spans[0].0 + GROUP
+    };
+    1 + spans.windows(2).take_while(|pair| near(pair)).count()
 }

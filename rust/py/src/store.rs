@@ -243,8 +243,28 @@ impl Store {
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let rows = list_of_rows(rows)?;
-        let lines = self.long(py, |core, _| core.lines(&rows))?;
-        PyList::new(py, lines.iter().map(|line| PyBytes::new(py, line)))
+        let lines = PyList::empty(py);
+        let mut buffer = Vec::new();
+        let mut rest = rows.as_slice();
+        while !rest.is_empty() {
+            let ranges = self.long(py, |core, _| {
+                let last = core.index().len() as Row;
+                let known = rest
+                    .iter()
+                    .take_while(|&&row| row < last)
+                    .take(1024)
+                    .count();
+                core.read_group(&rest[..known], &mut buffer)
+            })?;
+            if ranges.is_empty() {
+                return Err(PyIndexError::new_err("no such row"));
+            }
+            rest = &rest[ranges.len()..];
+            for range in ranges {
+                lines.append(PyBytes::new(py, &buffer[range]))?;
+            }
+        }
+        Ok(lines)
     }
 
     // ---- the whole
