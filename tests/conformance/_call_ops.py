@@ -34,8 +34,9 @@ def constant(name):
     return plain(public(name))
 
 
-def migrated(run, request, host):
+def migrated(run, request):
     """pi changes the entries of its argument; ours are returned."""
+    host = public("Host")(clock_ms=run.clock_ms, uuid4=run.uuid4, uuid7=run.session_id)
     entries = argument(run.dec(request["args"][0]))
     out = attempt(run, lambda: public("migrate_session_entries")(entries, host=host))
     if "error" in out:
@@ -43,10 +44,10 @@ def migrated(run, request, host):
     return {"ok": {"$undefined": True}, "args": [out["ok"]]}
 
 
-def call_(run, request, host):
+def call_(run, request, _host):
     name = request["fn"]
     if name == "migrateSessionEntries":
-        return migrated(run, request, host)
+        return migrated(run, request)
     if name.isupper():
         return attempt(run, lambda: constant(name))
     args = [argument(run.dec(a)) for a in request.get("args") or []]
@@ -74,11 +75,10 @@ def json_facts(run, text):
         return {"accepts": False, "error": "SyntaxError"}
     out = {"accepts": True, "value": run.enc(value)}
     try:
-        back = jsontext().dumps(value)
+        back = jsontext().js_stringify(value)
     except (ValueError, TypeError, RecursionError):
         out["writeError"] = "RangeError"
         return out
-    back = back.decode("utf-8", "surrogatepass") if isinstance(back, bytes) else back
     long = {"len": js_len(back), "sha256": hashlib.sha256(utf8(back)).hexdigest()}
     out["written"] = long if js_len(back) > LONG else back
     return out
@@ -93,7 +93,9 @@ def json_(run, request, _host):
 
 def stringify(run, request, _host):
     return {
-        "results": [attempt(run, lambda v=v: jsontext().dumps(clean(run.dec(v)))) for v in request["values"]]
+        "results": [
+            attempt(run, lambda v=v: jsontext().js_stringify(clean(run.dec(v)))) for v in request["values"]
+        ]
     }
 
 
@@ -104,10 +106,7 @@ def trim_blank(_run, _request, _host):
 
 def dates(run, request, _host):
     parse = jsontext().parse_date
-    results = []
-    for text in request["texts"]:
-        ms = parse(run.dec(text))
-        results.append({"text": text, "ms": {"$num": "NaN"} if ms is None else run.enc(ms)})
+    results = [{"text": text, "ms": run.enc(parse(run.dec(text)))} for text in request["texts"]]
     return {"results": results}
 
 

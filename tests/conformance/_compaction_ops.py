@@ -6,22 +6,6 @@ from _session_ops import attempt
 from _steps import Steps
 from normalise import UNDEFINED
 
-MODEL = {
-    "provider": "fake",
-    "id": "fake-model",
-    "contextWindow": 100000,
-    "maxTokens": 4096,
-    "reasoning": False,
-}
-USAGE = {
-    "input": 100,
-    "output": 10,
-    "cacheRead": 5,
-    "cacheWrite": 1,
-    "totalTokens": 116,
-    "cost": {"input": 0.5, "output": 0.25, "cacheRead": 0.125, "cacheWrite": 0.0625, "total": 0.9375},
-}
-
 
 def estimate_tokens(run, request, _host):
     function = public("estimate_tokens")

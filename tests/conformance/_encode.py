@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from _names import camel, is_record
@@ -34,6 +34,8 @@ def plain(value, depth=0):
         return {camel(name): plain(getattr(value, name), depth + 1) for name in fields}
     if isinstance(value, dict) or depth > _NESTING:
         return value
+    if isinstance(value, Mapping):
+        return {k: plain(v, depth + 1) for k, v in value.items()}
     if isinstance(value, AbstractSet):
         return Set(value)
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

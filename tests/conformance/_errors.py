@@ -1,17 +1,25 @@
 """sessiontree's errors as the messages that pi gives for the same trouble.
 
-The library speaks for itself; only the comparison needs pi's words. A rule is (error type, pattern of our
-text, pi's message); ``{path}``, ``{id}`` come from what the request asked for.
+The library speaks for itself; only the comparison needs pi's words.
 """
 
+import math
 import re
 
+from _names import jsontext
 from normalise import UNDEFINED, JsError
 
 SESSION_ID = (
     "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', "
     "and start and end with an alphanumeric character"
 )
+
+
+TOO_LONG = "generation hit the token cap and the summary is incomplete"
+NOT_EDITABLE = "Entry {} does not contribute editable model content"
+NOT_ON_BRANCH = "Entry {} is not on the active branch"
+BAD_EDIT = "Context edit replacement must be null or contain string/array content"
+NO_FIRST_KEPT = "First kept entry has no UUID - session may need migration"
 
 
 def js_text(value):
@@ -22,27 +30,77 @@ def js_text(value):
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list):
+        return ",".join("" if v is None else js_text(v) for v in value)
+    if isinstance(value, dict):
+        return "[object Object]"
+    if isinstance(value, float):
+        return (
+            jsontext().number_text(value) if math.isfinite(value) else str(value).replace("inf", "Infinity")
+        )
     return str(value)
 
 
 def translate(error, path=None, target=UNDEFINED, fork=False):
     """The same error in pi's words, or as it is where pi's error was the engine's or the system's."""
-    name = type(error).__name__
-    if name == "InvalidSessionError":
-        what = (
-            "Cannot fork: source session file is empty or invalid"
-            if fork
-            else "Session file is not a valid pi session"
-        )
-        return JsError(f"{what}: {path}")
-    if name == "InvalidSessionIdError":
-        return JsError(SESSION_ID)
-    if name == "EntryNotFoundError":
-        return JsError(f"Entry {js_text(target)} not found")
-    for kind, pattern, message in RULES:
-        if name == kind and re.search(pattern, str(error)):
-            return JsError(message.format(target=js_text(target), path=path))
-    return error
+    message = OWN_WORDS.get(type(error).__name__, lambda *_: None)(error, path, target, fork)
+    return error if message is None else JsError(message)
 
 
-RULES = []
+def invalid_session(_error, path, _target, fork):
+    if fork:
+        return f"Cannot fork: source session file is empty or invalid: {path}"
+    return f"Session file is not a valid pi session: {path}"
+
+
+def missing_file(_error, path, _target, fork):
+    """pi calls a source that is not there an empty one."""
+    return f"Cannot fork: source session file is empty or invalid: {path}" if fork else None
+
+
+def missing_argument(error, _path, _target, _fork):
+    """pi takes undefined where Python refuses a call that lacks an argument."""
+    if "missing 1 required positional argument: 'entry_id'" in str(error):
+        return "Entry undefined not found"
+    return BAD_EDIT if "missing 1 required positional argument: 'replacement'" in str(error) else None
+
+
+def summarization(error, _path, _target, _fork):
+    label = "Turn prefix summarization" if error.kind == "turn_prefix" else "Summarization"
+    if error.reason == "tool_call":
+        return f"{label} attempted to call a tool"
+    if error.reason == "length":
+        return f"{label} failed: {TOO_LONG}"
+    return f"{label} failed: {error.detail or 'Unknown error'}"
+
+
+def settings(error, _path, _target, _fork):
+    """Tokens must be whole numbers; an entry of modelOverrides must be an object."""
+    wanted = "a non-negative safe integer" if error.key.endswith("Tokens") else "an object"
+    return f"Invalid {error.key} setting: {js_text(error.value)}. Expected {wanted}."
+
+
+def value_error(error, _path, target, _fork):
+    """Refusals of values that have no type of their own."""
+    for pattern, message in VALUE_ERRORS:
+        if re.search(pattern, str(error)):
+            return message.format(js_text(target))
+    return None
+
+
+VALUE_ERRORS = [
+    (r"names no first entry to keep", NO_FIRST_KEPT),
+    (r"not on the current branch", NOT_ON_BRANCH),
+    (r"can be edited", NOT_EDITABLE),
+    (r"replacement must", BAD_EDIT),
+]
+OWN_WORDS = {
+    "InvalidSessionError": invalid_session,
+    "InvalidSessionIdError": lambda *_: SESSION_ID,
+    "EntryNotFoundError": lambda _error, _path, target, _fork: f"Entry {js_text(target)} not found",
+    "SummarizationError": summarization,
+    "SettingsError": settings,
+    "ValueError": value_error,
+    "FileNotFoundError": missing_file,
+    "TypeError": missing_argument,
+}

@@ -13,6 +13,7 @@ import sessiontree
 from normalise import UNDEFINED, JsError
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 # pi's options object of newSession, create, inMemory and forkFrom: keywords in sessiontree.
 OPTION_KEYS = {"id": "id", "parentSession": "parent_session"}
 
@@ -65,18 +66,22 @@ def given(**keywords):
     return {k: v for k, v in keywords.items() if v is not UNDEFINED}
 
 
-def call(function, args):
-    """Call with positional arguments; undefined is left out where the parameter has a default."""
-    args = [clean(a) for a in args]
-    if UNDEFINED not in args:
-        return function(*args)
-    parameters = list(inspect.signature(function).parameters.values())
+def call(function, args, absent=()):
+    """Call with positional arguments that may be undefined or missing, as in JavaScript.
+
+    Left out is what is undefined where the parameter has a default; else it is None. Positions in
+    ``absent`` are those where pi tells undefined from null: there the argument is left out all the same,
+    and Python's refusal stands for pi's.
+    """
+    named = [p for p in inspect.signature(function).parameters.values() if p.kind in POSITIONAL]
+    given_args = [clean(a) for a in args]
+    given_args += [UNDEFINED] * (len(named) - len(given_args))
     positional, keywords = [], {}
-    for parameter, value in zip(parameters, args, strict=False):
-        if value is UNDEFINED and parameter.default is not parameter.empty:
+    for position, (parameter, value) in enumerate(zip(named, given_args, strict=False)):
+        if value is UNDEFINED and (parameter.default is not parameter.empty or position in absent):
             continue
         shown = None if value is UNDEFINED else value
-        if keywords or len(positional) < parameters.index(parameter):
+        if keywords or len(positional) < position:
             keywords[parameter.name] = shown
         else:
             positional.append(shown)

@@ -57,8 +57,9 @@ def problem(run, error):
     """A settings file that could not be read: its scope, its path and what kind of fault."""
     return {
         "scope": error.scope,
-        "path": run.norm_text(str(error.path)),
-        "name": run.enc_error(error.error)["name"],
+        "path": run.norm_text(error.path),
+        # JSON.parse refused the text, or it holds something that is no object
+        "name": "SyntaxError" if isinstance(error.error.__cause__, ValueError) else "TypeError",
     }
 
 

@@ -47,6 +47,8 @@ MAYBE_UNDEFINED = frozenset(
         "resetLeaf",
     ]
 )
+# Where pi's answer for undefined is not the one for null: positions of arguments that are then left out.
+UNDEFINED_IS_NOT_NULL = {"branchWithSummary": (0,), "appendContextEdit": (1,)}
 
 
 class Steps:
@@ -98,7 +100,7 @@ class Steps:
             method = getattr(session, snake(op), None)
             if method is None:
                 raise JsError(f"SessionManager has no {snake(op)!r}", "MissingName")
-            value = call(method, args)
+            value = call(method, args, UNDEFINED_IS_NOT_NULL.get(op, ()))
         if op == "buildSessionProjection":
             return projection(value)
         if value is None and op in MAYBE_UNDEFINED:
@@ -162,7 +164,7 @@ class Steps:
         return UNDEFINED
 
     def do_serialize_branch(self, step, _args):
-        return public("serialize_session_branch")(self.managers[step.get("on", "a")])
+        return public("serialize_session_branch")(self.managers[step.get("on", "a")], host=self.host)
 
     def do_usage_cost_breakdown(self, step, _args):
         entries = self.managers[step.get("on", "a")].get_entries()

@@ -19,14 +19,17 @@ import _call_ops
 import _compaction_ops
 import _session_ops
 import _settings_ops
+import _summary_ops
 from _mask import own_wording
 from _names import public
 from normalise import JsError, Kit
 
-OPS = {**_session_ops.OPS, **_call_ops.OPS, **_compaction_ops.OPS, **_settings_ops.OPS}
+HOSTLESS = frozenset(_call_ops.OPS.values())
+OPS = {**_session_ops.OPS, **_call_ops.OPS, **_compaction_ops.OPS, **_settings_ops.OPS, **_summary_ops.OPS}
 
 
 def host_of(run):
+    """The recording's clock and ids."""
     return public("Host")(clock_ms=run.clock_ms, uuid4=run.uuid4, uuid7=run.session_id)
 
 
@@ -37,7 +40,8 @@ def answer(kit, request):
             operation = OPS.get(request["op"])
             if operation is None:
                 raise JsError(f"no operation {request['op']!r}", "MissingName")
-            return operation(run, request, host_of(run))
+            host = None if operation in HOSTLESS else host_of(run)
+            return operation(run, request, host)
         except Exception as error:  # one request must not spoil the batch
             with contextlib.suppress(AttributeError):
                 error.add_note(f"request: {request['op']}")

@@ -267,6 +267,7 @@ class Maker:
         """Lines between the others that hold no entry, and an end that is torn off."""
         junk = ["", "  ", "{", "not json", '{"type":"message","id":"x', "null", "\x00\x00", '{"a":1}}', "\r"]
         for _ in range(self.random.randrange(3)):
+            self.tags.add("bad-line")
             lines.insert(self.random.randrange(1, len(lines) + 1), self.random.choice(junk))
         end = "\n" if self.chance(0.6) else ""
         if not end and self.chance(0.5):
@@ -369,7 +370,7 @@ class Maker:
 
     def fork(self):
         file, ids = self.file()
-        if not ids:
+        if "bad-line" in self.tags:
             self.tags.add("bad-line-rewritten")
         return {"op": "forkFrom", "file": file, "ops": self.steps(ids)}
 
