@@ -1,0 +1,46 @@
+"""What ``import sessiontree`` costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    "asyncio",
+    "click",
+    "filelock",
+    "numpy",
+    "platformdirs",
+    "re",
+    "rich",
+    "sqlite3",
+    "typing",
+}
+
+
+def modules_after(statement):
+    """The names of all modules that a statement brings in, in a fresh Python."""
+    script = f"import sys; before = set(sys.modules); {statement}; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_brings_in_nothing_heavy():
+    """Importing the package imports none of what only some callers need."""
+    assert not modules_after("import sessiontree") & HEAVY
+
+
+def test_manager_needs_nothing_heavy():
+    """Opening, reading and appending need no more than importing does."""
+    use = (
+        "from sessiontree import SessionManager; s = SessionManager.in_memory('/code'); "
+        "s.append_message({'role': 'user', 'content': 'hello', 'timestamp': 0}); s.get_entries()[0]; "
+        "s.build_session_context()"
+    )
+    assert not modules_after(use) & (HEAVY - {"re", "typing"})
+
+
+@pytest.mark.parametrize("name", ["sqlite3", "click", "numpy"])
+def test_the_check_sees_what_is_imported(name):
+    """The check itself notices each of these."""
+    assert name in modules_after(f"import {name}")
