@@ -4,6 +4,7 @@
 //! escaped), in the same pass that checks the line.
 
 use crate::json::{self, Fault, Shape, Visitor};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// The type of an entry.
@@ -54,10 +55,57 @@ pub enum Key {
     Null,
     Bool(bool),
     Number(f64),
-    /// WTF-8.
-    Text(Vec<u8>),
+    Text(Text),
     /// An object or array: equal to nothing.
     Opaque,
+}
+
+/// A string in WTF-8. Ids as pi makes them, eight ASCII characters, need no memory of their own:
+/// a scan makes two of them for every line.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text(Held);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Held {
+    /// Eight ASCII characters; always, if it is that.
+    Short([u8; 8]),
+    Long(Box<[u8]>),
+}
+
+impl Text {
+    /// The characters as a number, if it is eight ASCII ones.
+    pub(crate) fn packed(&self) -> Option<u64> {
+        match self.0 {
+            Held::Short(bytes) => Some(u64::from_le_bytes(bytes)),
+            Held::Long(_) => None,
+        }
+    }
+}
+
+impl From<&[u8]> for Text {
+    fn from(bytes: &[u8]) -> Self {
+        Self(match bytes.try_into() {
+            Ok(short) if bytes.is_ascii() => Held::Short(short),
+            _ => Held::Long(bytes.into()),
+        })
+    }
+}
+
+impl std::ops::Deref for Text {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Held::Short(bytes) => bytes,
+            Held::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        String::from_utf8_lossy(self).fmt(f)
+    }
 }
 
 impl Key {
@@ -71,12 +119,10 @@ impl Key {
         }
     }
 
-    fn of(text: Option<&[u8]>) -> Self {
-        let Some(text) = text else {
-            return Self::Missing;
-        };
+    fn of(text: &[u8]) -> Self {
         match text.first() {
-            Some(b'"') => Self::Text(json::decode_string(&text[1..text.len() - 1]).into_owned()),
+            None => Self::Missing,
+            Some(b'"') => Self::Text((&*json::decode_string(&text[1..text.len() - 1])).into()),
             Some(b'{' | b'[') => Self::Opaque,
             Some(b'n') => Self::Null,
             Some(b't') => Self::Bool(true),
@@ -93,7 +139,7 @@ impl std::fmt::Display for Key {
             Self::Null => f.write_str("null"),
             Self::Bool(b) => b.fmt(f),
             Self::Number(n) => n.fmt(f),
-            Self::Text(t) => write!(f, "{:?}", String::from_utf8_lossy(t)),
+            Self::Text(t) => std::fmt::Debug::fmt(t, f),
             Self::Opaque => f.write_str("(an object)"),
         }
     }
@@ -115,64 +161,82 @@ pub struct Envelope {
     pub dropped: bool,
 }
 
-#[derive(Default)]
-struct Members {
-    kind: Option<Range<usize>>,
-    id: Option<Range<usize>>,
-    parent: Option<Range<usize>>,
-    time: Option<Range<usize>>,
-    role: Option<Range<usize>>,
-    inner_role: Option<Range<usize>>,
+/// Where the members lie that make the envelope, in the line that is being walked. Nothing that
+/// is there is empty.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    kind: Range<usize>,
+    id: Range<usize>,
+    parent: Range<usize>,
+    time: Range<usize>,
+    role: Range<usize>,
+    /// The role in the object that is being walked; it counts if that turns out to be the message.
+    inner_role: Range<usize>,
 }
 
 impl Visitor for Members {
+    #[inline]
     fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
         if depth == 2 {
             if json::key_is(key, "role") {
-                self.inner_role = Some(value);
+                self.inner_role = value;
             }
             return;
         }
-        let role = self.inner_role.take();
-        match NAMES.iter().position(|name| json::key_is(key, name)) {
-            Some(0) => self.kind = Some(value),
-            Some(1) => self.id = Some(value),
-            Some(2) => self.parent = Some(value),
-            Some(3) => self.time = Some(value),
-            Some(4) => self.role = role,
+        let role = std::mem::take(&mut self.inner_role);
+        let name = plain(key);
+        match &*name {
+            b"type" => self.kind = value,
+            b"id" => self.id = value,
+            b"parentId" => self.parent = value,
+            b"timestamp" => self.time = value,
+            b"message" => self.role = role,
             _ => {}
         }
     }
 }
 
-const NAMES: [&str; 5] = ["type", "id", "parentId", "timestamp", "message"];
+impl Members {
+    /// The envelope of a valid line of this shape.
+    pub(crate) fn envelope(&self, line: &[u8], shape: Shape) -> Envelope {
+        let text = |range: &Range<usize>| &line[range.clone()];
+        let kind = kind_of(text(&self.kind));
+        let role = match kind {
+            Kind::Message => role_of(text(&self.role)),
+            _ => Role::None,
+        };
+        Envelope {
+            kind,
+            role,
+            id: Key::of(text(&self.id)),
+            parent: Key::of(text(&self.parent)),
+            time: time_of(text(&self.time)),
+            dropped: json::is_dropped(line, shape),
+        }
+    }
+}
 
 /// Checks a line and reads its envelope.
 pub fn read(line: &[u8]) -> Result<Envelope, Fault> {
     let mut members = Members::default();
     let shape = json::walk(line, &mut members)?;
-    let text = |range: &Option<Range<usize>>| range.clone().map(|r| &line[r]);
-    let kind = kind_of(text(&members.kind));
-    Ok(Envelope {
-        kind,
-        role: if kind == Kind::Message {
-            role_of(text(&members.role))
-        } else {
-            Role::None
-        },
-        id: Key::of(text(&members.id)),
-        parent: Key::of(text(&members.parent)),
-        time: text(&members.time).map_or(TIME_UNKNOWN, time_of),
-        dropped: shape != Shape::Object && json::is_dropped(line, shape),
-    })
+    Ok(members.envelope(line, shape))
 }
 
-fn string_of(text: Option<&[u8]>) -> Option<std::borrow::Cow<'_, [u8]>> {
-    let text = text.filter(|t| t.first() == Some(&b'"'))?;
-    Some(json::decode_string(&text[1..text.len() - 1]))
+/// The string of a raw text, for comparing with ASCII names: decoded only where an escape stands.
+fn plain(raw: &[u8]) -> Cow<'_, [u8]> {
+    if raw.contains(&b'\\') {
+        return json::decode_string(raw);
+    }
+    Cow::Borrowed(raw)
 }
 
-fn kind_of(text: Option<&[u8]>) -> Kind {
+/// The same of a value's text; None if that is no string.
+fn string_of(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    Some(plain(text.strip_prefix(b"\"")?.strip_suffix(b"\"")?))
+}
+
+fn kind_of(text: &[u8]) -> Kind {
     match string_of(text).as_deref() {
         None => Kind::Untyped,
         Some(b"message") => Kind::Message,
@@ -191,7 +255,7 @@ fn kind_of(text: Option<&[u8]>) -> Kind {
     }
 }
 
-fn role_of(text: Option<&[u8]>) -> Role {
+fn role_of(text: &[u8]) -> Role {
     match string_of(text).as_deref() {
         None => Role::None,
         Some(b"user") => Role::User,

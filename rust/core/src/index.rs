@@ -7,6 +7,7 @@
 
 use crate::Row;
 use crate::envelope::{Envelope, Key, Kind, Role, TIME_UNKNOWN};
+use crate::scan::Record;
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
@@ -43,7 +44,7 @@ fn canonical(key: &Key) -> Option<Box<[u8]>> {
         }
         Key::Text(t) => {
             out.push(b's');
-            out.extend(t);
+            out.extend_from_slice(t);
         }
         Key::Opaque => return None,
     }
@@ -51,9 +52,10 @@ fn canonical(key: &Key) -> Option<Box<[u8]>> {
 }
 
 fn packed(key: &Key) -> Option<IdKey> {
-    let Key::Text(text) = key else { return None };
-    let bytes: [u8; 8] = text.as_slice().try_into().ok()?;
-    bytes.is_ascii().then(|| IdKey(u64::from_le_bytes(bytes)))
+    match key {
+        Key::Text(text) => text.packed().map(IdKey),
+        _ => None,
+    }
 }
 
 impl Interner {
@@ -79,7 +81,7 @@ impl Interner {
 
     fn key(&self, id: IdKey) -> Key {
         if id.0 & INTERNED == 0 {
-            Key::Text(id.0.to_le_bytes().to_vec())
+            Key::Text(id.0.to_le_bytes()[..].into())
         } else {
             self.keys[(id.0 & !INTERNED) as usize].clone()
         }
@@ -171,6 +173,13 @@ impl Index {
             family.link(row, parent);
         }
         row
+    }
+
+    /// Adds the rows of a scan.
+    pub(crate) fn extend(&mut self, records: Vec<Record>) {
+        for record in records {
+            self.push(record.offset, record.length, record.envelope);
+        }
     }
 
     fn note(&mut self, row: Row, id: IdKey, kind: Kind, role: Role) {

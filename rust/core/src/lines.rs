@@ -9,6 +9,9 @@ use std::io;
 pub trait Source {
     /// Reads into `buf` from `offset`; 0 at the end.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// How many bytes there are now.
+    fn size(&self) -> io::Result<u64>;
 }
 
 impl Source for std::fs::File {
@@ -24,6 +27,10 @@ impl Source for std::fs::File {
             }
         }
     }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
 }
 
 impl Source for [u8] {
@@ -36,6 +43,10 @@ impl Source for [u8] {
         buf[..n].copy_from_slice(&rest[..n]);
         Ok(n)
     }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
 }
 
 /// Fills `buf` from `offset`; false if the source ends before.
@@ -44,14 +55,23 @@ pub fn read_exact_at<S: Source + ?Sized>(
     buf: &mut [u8],
     offset: u64,
 ) -> io::Result<bool> {
+    Ok(read_most_at(source, buf, offset)? == buf.len())
+}
+
+/// Fills `buf` from `offset` as far as the source goes; returns how far that is.
+pub fn read_most_at<S: Source + ?Sized>(
+    source: &S,
+    buf: &mut [u8],
+    offset: u64,
+) -> io::Result<usize> {
     let mut done = 0;
     while done < buf.len() {
         match source.read_at(&mut buf[done..], offset + done as u64)? {
-            0 => return Ok(false),
+            0 => break,
             n => done += n,
         }
     }
-    Ok(true)
+    Ok(done)
 }
 
 /// One physical line, without its LF.

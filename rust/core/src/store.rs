@@ -7,14 +7,21 @@ use crate::envelope::{self, Kind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::lines::{self, CHUNK, Line, LineReader, Source};
+use crate::scan::{self, Block, Plan};
 use crate::{Row, json};
 use std::fs::File;
 use std::io;
-use std::ops::Range;
+use std::num::NonZero;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::thread::available_parallelism;
 
 /// How many skipped lines are kept with place and reason; all are counted.
 pub const REPORT_ROWS: usize = 1000;
+
+/// Bytes read at once where line by line is enough: for the header and the tail.
+const SMALL_CHUNK: usize = 1 << 16;
 
 /// A line that is no entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +34,7 @@ pub struct Skipped {
 }
 
 /// What a scan met besides entries.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Lines that are no JSON, exactly counted.
     pub skipped: u64,
@@ -37,6 +44,29 @@ pub struct Report {
     pub blank: u64,
     /// Header lines; 1 in a sound file.
     pub headers: u64,
+}
+
+impl Report {
+    /// Counts a line that is no JSON from `byte` on, and keeps it if there is room.
+    pub(crate) fn skip(&mut self, line: u64, byte: u64, reason: &'static str) {
+        self.skipped += 1;
+        if self.skipped_lines.len() < REPORT_ROWS {
+            self.skipped_lines.push(Skipped { line, byte, reason });
+        }
+    }
+
+    /// Adds what was met behind the first `lines` lines; there they were counted from 1 again.
+    pub(crate) fn add(&mut self, more: Self, lines: u64) {
+        self.skipped += more.skipped;
+        self.blank += more.blank;
+        self.headers += more.headers;
+        let room = REPORT_ROWS - self.skipped_lines.len();
+        let placed = more.skipped_lines.into_iter().take(room);
+        self.skipped_lines.extend(placed.map(|skipped| Skipped {
+            line: skipped.line + lines,
+            ..skipped
+        }));
+    }
 }
 
 /// What lies behind the last LF.
@@ -65,6 +95,13 @@ impl Source for Backing {
             Self::Memory(m) => m.as_slice().read_at(buf, offset),
         }
     }
+
+    fn size(&self) -> io::Result<u64> {
+        match self {
+            Self::File(f) => f.size(),
+            Self::Memory(m) => m.as_slice().size(),
+        }
+    }
 }
 
 /// How a file is read.
@@ -74,6 +111,8 @@ pub struct Options {
     pub lenient_header: bool,
     /// Bytes read at once.
     pub chunk: usize,
+    /// How many threads scan a file of many chunks.
+    pub threads: usize,
 }
 
 impl Default for Options {
@@ -81,8 +120,16 @@ impl Default for Options {
         Self {
             lenient_header: false,
             chunk: CHUNK,
+            threads: usual_threads(),
         }
     }
+}
+
+/// As many threads as there are processors, up to four: then reading is the limit.
+fn usual_threads() -> usize {
+    // Asking the system reads several files under Linux.
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| available_parallelism().map_or(1, NonZero::get).min(4))
 }
 
 /// The bytes of a session and their index.
@@ -185,11 +232,29 @@ impl Store {
         whole_tail: bool,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<()> {
-        let mut reader =
-            LineReader::new(source, self.sealed_end, self.lines + 1, self.options.chunk);
-        let mut since = 0;
         self.tail = Tail::Clean;
         self.end = self.sealed_end;
+        if self.header.is_none() {
+            self.scan_lines(source, whole_tail, true, go_on)?;
+            if self.header.is_none() || self.end > self.sealed_end {
+                return Ok(());
+            }
+        }
+        self.scan_blocks(source, go_on)?;
+        self.scan_lines(source, whole_tail, false, go_on)
+    }
+
+    /// Takes line by line what lies behind `sealed_end`; with `to_header` only up to the header.
+    fn scan_lines(
+        &mut self,
+        source: &Backing,
+        whole_tail: bool,
+        to_header: bool,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
+        let chunk = self.options.chunk.min(SMALL_CHUNK);
+        let mut reader = LineReader::new(source, self.sealed_end, self.lines + 1, chunk);
+        let mut since = 0;
         while let Some(line) = reader.next_line().map_err(|e| Error::io(e, &self.path))? {
             self.end = line.offset + line.bytes.len() as u64 + u64::from(line.terminated);
             if line.terminated {
@@ -198,6 +263,9 @@ impl Store {
                 self.lines = line.number;
             } else {
                 self.take_tail(&line, whole_tail)?;
+            }
+            if to_header && self.header.is_some() {
+                break;
             }
             since += line.bytes.len() + 1;
             if since > 1 << 22 {
@@ -208,6 +276,28 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Takes all whole lines behind `sealed_end`.
+    fn scan_blocks(&mut self, source: &Backing, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        let size = source.size().map_err(|e| Error::io(e, &self.path))?;
+        let range = self.sealed_end..size.max(self.sealed_end);
+        let plan = Plan {
+            block: self.options.chunk,
+            threads: self.options.threads,
+        };
+        let mut take = |block: Block| {
+            self.index.extend(block.records);
+            self.report.add(block.report, self.lines);
+            self.lines += block.lines;
+            self.sealed_end = block.end;
+            self.end = block.end;
+        };
+        match scan::scan(source, range, plan, &mut take, go_on) {
+            Ok(ControlFlow::Continue(())) => Ok(()),
+            Ok(ControlFlow::Break(())) => Err(ErrorKind::Cancelled.into()),
+            Err(error) => Err(Error::io(error, &self.path)),
+        }
     }
 
     fn take_tail(&mut self, line: &Line<'_>, whole_tail: bool) -> Result<()> {
@@ -238,7 +328,8 @@ impl Store {
         let envelope = match envelope::read(text) {
             Ok(envelope) => envelope,
             Err(fault) => {
-                self.skip(line.number, offset + fault.at as u64, fault.reason);
+                self.report
+                    .skip(line.number, offset + fault.at as u64, fault.reason);
                 return Ok(());
             }
         };
@@ -285,16 +376,8 @@ impl Store {
 
     /// The torn tail has become a line of its own, closed by our LF.
     pub(crate) fn note_torn(&mut self) {
-        self.skip(self.lines + 1, self.sealed_end, "torn line");
-    }
-
-    fn skip(&mut self, line: u64, byte: u64, reason: &'static str) {
-        self.report.skipped += 1;
-        if self.report.skipped_lines.len() < REPORT_ROWS {
-            self.report
-                .skipped_lines
-                .push(Skipped { line, byte, reason });
-        }
+        self.report
+            .skip(self.lines + 1, self.sealed_end, "torn line");
     }
 
     /// The path it was opened with; empty in memory.

@@ -9,7 +9,7 @@ pub fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Key> {
     if value.is_none() {
         Ok(Key::Null)
     } else if let Ok(text) = value.cast::<PyString>() {
-        Ok(Key::Text(text_bytes(text)?))
+        Ok(Key::Text(text_bytes(text)?.as_slice().into()))
     } else if let Ok(flag) = value.cast::<PyBool>() {
         Ok(Key::Bool(flag.is_true()))
     } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
