@@ -16,12 +16,24 @@ if TYPE_CHECKING:
 NAN: Final = float("nan")
 LIMIT: Final = 8_640_000_000_000_000
 DAY: Final = 86_400_000
-_DIGITS_AT: Final = (0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20, 21, 22)
-_MARKS: Final = "--T::.Z"
 
 
 def parse_date(value: object) -> float:
-    """See `sessiontree.jsontext.parse_date`."""
+    """Give ``new Date(value).getTime()`` for a value read from JSON.
+
+    Args:
+        value: texts are read as V8 reads them: the format of ECMA-262 (a date alone is UTC, a date
+            and time without a zone is local) and the looser forms, such as ``"Jan 1 2026 10:00 PM
+            EST"``. Numbers are milliseconds, None is 0, booleans are 0 and 1, of lists the text is
+            read. A key that is missing is not None but no date: pass `sessiontree.entries.UNSET` for it.
+
+    Returns:
+        Milliseconds since 1970 as an int, or NaN for what is no date.
+
+    Example:
+        >>> parse_date("2026-08-31T10:30:00.000Z"), parse_date("tomorrow")
+        (1788172200000, nan)
+    """
     if isinstance(value, str):
         return _parse_text(value)
     if value is None:
@@ -44,9 +56,7 @@ def _parse_text(text: str) -> float:
 
 def _parse_written_form(text: str) -> float | None:
     """Read ``2026-08-31T10:30:00.000Z``, which is nearly every date in a file; None if it is not that."""
-    if len(text) != 24 or not text.isascii():
-        return None
-    if text[4] + text[7] + text[10] + text[13] + text[16] + text[19] + text[23] != _MARKS:
+    if len(text) != 24 or text[4:20:3] != "--T::." or text[23] != "Z" or not text.isascii():
         return None
     digits = text[:4] + text[5:7] + text[8:10] + text[11:13] + text[14:16] + text[17:19] + text[20:23]
     if not digits.isdigit():
@@ -83,7 +93,15 @@ def _calendar(day_number: int) -> tuple[int, int, int]:
 
 
 def to_iso(ms: float) -> str:
-    """See `sessiontree.jsontext.to_iso`."""
+    """Give ``new Date(ms).toISOString()``, the form of all timestamps in a session file.
+
+    Raises:
+        ValueError: there is no date for this time, which may be NaN.
+
+    Example:
+        >>> to_iso(1788172200000)
+        '2026-08-31T10:30:00.000Z'
+    """
     clipped = clip(ms)
     if clipped != clipped:  # noqa: PLR0124 - NaN
         raise ValueError(f"no date has the time {ms!r}: it must be within {LIMIT} ms of 1970")

@@ -26,8 +26,9 @@ from sessiontree.exceptions import InvalidJSONError
 _STRICT: Final = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
-_MINUS_ZERO: Final = re.compile(r"-0(?:[,\]} \t\r\n]|\Z)")
-_JAVASCRIPT_MAY_DIFFER: Final = re.compile(rb'[0-9]{16}|"(?:0|[1-9][0-9]{0,9})":')
+# What stands before is looked at last: a pattern that begins with a literal is searched ten times faster.
+_MINUS_ZERO: Final = re.compile(r"-0(?=[,\]} \t\r\n]|\Z)(?<![^\[:, \t\r\n]-0)")
+_MAX_EXACT: Final = 1 << 53
 
 _PLAIN, _NUMBERS_DIFFER, _ODD_TYPES = range(3)
 
@@ -89,9 +90,30 @@ def dumps(value: Any) -> bytes:
 def js_stringify(value: Any) -> str:
     """See `sessiontree.jsontext.js_stringify`."""
     text = dumps(value)
-    if _JAVASCRIPT_MAY_DIFFER.search(text):
+    if _javascript_may_differ(value):
         return _jsonwrite.write(value, javascript=True)
     return text.decode()
+
+
+def _javascript_may_differ(value: Any) -> bool:
+    """Whether a value may hold integers that JavaScript rounds, or keys that it puts first."""
+    containers: list[Any] = [(value,)]
+    for container in containers:
+        is_object = isinstance(container, dict)
+        if is_object:
+            for key in container:
+                if "0" <= key < ":":  # begins with a digit
+                    return True
+        for item in container.values() if is_object else container:
+            kind = item.__class__
+            if kind is dict or kind is list or kind is tuple:
+                containers.append(item)
+            elif kind is int:
+                if not -_MAX_EXACT <= item <= _MAX_EXACT:
+                    return True
+            elif kind is not str and kind is not float and kind is not bool and item is not None:
+                return True
+    return False
 
 
 def _survey(value: Any) -> int:
@@ -125,8 +147,16 @@ def _with_javascript_numbers(value: Any) -> Any:
         for key, item in container.items() if container.__class__ is dict else enumerate(container):
             kind = item.__class__
             if kind is float:
-                container[key] = orjson.Fragment(_jsonwrite.json_number(item))
+                container[key] = _javascript_number(item)
             elif kind is dict or kind is list or kind is tuple:
                 container[key] = copy = item.copy() if kind is dict else [*item]
                 copies.append(copy)
     return root[0]
+
+
+def _javascript_number(value: float) -> Any:
+    """What orjson must be given so that it writes a double as JavaScript does."""
+    is_whole = value.is_integer()
+    if is_whole and -_MAX_EXACT <= value <= _MAX_EXACT:
+        return int(value)
+    return value if 1e-5 <= value < 1e16 and not is_whole else orjson.Fragment(_jsonwrite.json_number(value))

@@ -12,8 +12,11 @@ from typing import Any, Final
 
 from sessiontree.exceptions import InvalidJSONError
 
+_BLANKS: Final = frozenset(" \t\n\r")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_PLAIN_STRING: Final = re.compile(r'"([ !#-\[\]-\x7e]*)"')
+_PLAIN_KEY: Final = re.compile(rf"{_PLAIN_STRING.pattern}:(?![ \t\n\r])")
 _STRING_BODY: Final = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 _ESCAPE: Final = re.compile(r"\\(?:u(....)|(.))")
 _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -75,9 +78,9 @@ class _Reader:
         return InvalidJSONError(f"expected {wanted}, but {found}", self.at)
 
     def skip_space(self) -> None:
-        space = _SPACE.match(self.text, self.at)
-        if space is not None:
-            self.at = space.end()
+        if self.text[self.at : self.at + 1] in _BLANKS:
+            space = _SPACE.match(self.text, self.at)
+            self.at = space.end() if space is not None else self.at
 
     def take(self, character: str) -> bool:
         """Step over the character if it comes next, and over white space after it."""
@@ -116,6 +119,11 @@ class _Reader:
         return _OPENED
 
     def key(self) -> None:
+        plain = _PLAIN_KEY.match(self.text, self.at)
+        if plain is not None:
+            self.at = plain.end()
+            self.keys.append(plain[1])
+            return
         if not self.text.startswith('"', self.at):
             raise self.unexpected("a key in double quotes")
         self.keys.append(self.string())
@@ -158,6 +166,10 @@ class _Reader:
         return _number(found[0], is_integer=found.lastindex is None)
 
     def string(self) -> str:
+        plain = _PLAIN_STRING.match(self.text, self.at)
+        if plain is not None:
+            self.at = plain.end()
+            return plain[1]
         start = self.at + 1
         body = _STRING_BODY.match(self.text, start)
         end = body.end() if body is not None else start

@@ -23,6 +23,7 @@ at the first use.
 
 from __future__ import annotations
 
+from sessiontree._jsdate import parse_date, to_iso
 from sessiontree.exceptions import InvalidJSONError
 
 TYPE_CHECKING = False
@@ -174,42 +175,6 @@ def utf16_sort_key(text: str) -> bytes:
         '😀'
     """
     return text.encode("utf-16-be", "surrogatepass")
-
-
-def parse_date(value: object) -> float:
-    """Give ``new Date(value).getTime()`` for a value read from JSON.
-
-    Args:
-        value: texts are read as V8 reads them: the format of ECMA-262 (a date alone is UTC, a date
-            and time without a zone is local) and the looser forms, such as ``"Jan 1 2026 10:00 PM
-            EST"``. Numbers are milliseconds, None is 0, booleans are 0 and 1, of lists the text is
-            read. A key that is missing is not None but no date: pass `entries.UNSET` for it.
-
-    Returns:
-        Milliseconds since 1970 as an int, or NaN for what is no date.
-
-    Example:
-        >>> parse_date("2026-08-31T10:30:00.000Z"), parse_date("tomorrow")
-        (1788172200000, nan)
-    """
-    from sessiontree import _jsdate
-
-    return _jsdate.parse_date(value)
-
-
-def to_iso(ms: float) -> str:
-    """Give ``new Date(ms).toISOString()``, the form of all timestamps in a session file.
-
-    Raises:
-        ValueError: there is no date for this time, which may be NaN.
-
-    Example:
-        >>> to_iso(1788172200000)
-        '2026-08-31T10:30:00.000Z'
-    """
-    from sessiontree import _jsdate
-
-    return _jsdate.to_iso(ms)
 
 
 def trim(text: str) -> str:
