@@ -3,6 +3,12 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine must not fail a property. HYPOTHESIS_PROFILE=slow looks longer.
+settings.register_profile("fast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("slow", settings.get_profile("fast"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 # What a skip says, and the variable that forbids it.
 REQUIRABLE = {

@@ -207,6 +207,7 @@ def test_deep_values_are_read_and_written(inner):
     assert js_stringify(value).encode() == written
 
 
+@pytest.mark.slow
 def test_a_million_levels_are_read_and_written():
     """Nesting has no limit."""
     text = b"[" * 500_000 + b'{"a":' * 500_000 + b"1" + b"}" * 500_000 + b"]" * 500_000
