@@ -68,7 +68,7 @@ def asked(
     last_error: str | None = None
     try:
         response = yield from _attempt(summarizer, request)
-        while attempt < most and is_transient(response):
+        while attempt < most and is_transient(response) and _is_patient(policy, response):
             attempt += 1
             last_error = response.error_message or "unknown error"
             delay_ms = max(policy.delay_ms(attempt), 1000 * (response.retry_after or 0))
@@ -85,6 +85,11 @@ def asked(
         final = response.error_message if response.stop_reason == "error" else None
         yield from _told(hooks.on_retry_finished, not failed, attempt, final)
     return response
+
+
+def _is_patient(policy: RetryPolicy, response: SummaryResponse) -> bool:
+    """Is the wait that the provider asks for short enough? Hours are a failure, not a delay."""
+    return 1000 * (response.retry_after or 0) <= policy.max_agent_delay_ms
 
 
 def _attempt(summarizer: Summarizer, request: SummaryRequest) -> Steps[SummaryResponse]:

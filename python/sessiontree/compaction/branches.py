@@ -24,6 +24,7 @@ from sessiontree.context import (
     branch_summary_message,
     compaction_summary_message,
     custom_message,
+    is_replacement,
     project_context_entry,
 )
 from sessiontree.entries import UNSET
@@ -147,11 +148,7 @@ def prepare_branch_entries(
     for entry in entries:
         if member(entry, "type") == "branch_summary":
             add_summary_details(entry, file_ops)
-    edits = {
-        member(entry, "targetId"): entry
-        for entry in entries
-        if member(entry, "type") == "context_edit" and isinstance(member(entry, "targetId"), str)
-    }
+    edits = {entry["targetId"]: entry for entry in entries if _is_edit(entry)}
     chosen: list[Any] = []
     total = 0
     for entry in reversed(entries):
@@ -168,6 +165,16 @@ def prepare_branch_entries(
         if not fits:
             break
     return BranchPreparation(chosen[::-1], file_ops, total)
+
+
+def _is_edit(entry: Any) -> bool:
+    """Is it a context edit that makes sense? Others change nothing."""
+    return (
+        member(entry, "type") == "context_edit"
+        and isinstance(entry.get("targetId"), str)
+        and "replacement" in entry
+        and is_replacement(entry["replacement"])
+    )
 
 
 def _measured(entry: Any, edit: Any, count_tokens: TokenCounter) -> tuple[Any, int]:

@@ -35,7 +35,9 @@ from sessiontree.compaction.requests import Options, RetryPolicy, Summarizer, Su
 from sessiontree.compaction.summarize import CompactionResult, compact_steps
 from sessiontree.compaction.tokens import (
     ContextUsageEstimate,
+    TokenCounter,
     estimate_projected_context_tokens,
+    estimate_tokens,
     should_compact,
 )
 from sessiontree.exceptions import SessionConflictError, SummarizationAbortedError, SummarizationError
@@ -243,6 +245,7 @@ class Compactor:
             given["retry"] = settings.get_retry_settings() if with_retry else RetryPolicy()  # type: ignore[union-attr]
         if "max_input_tokens" not in given and self._window():
             given["max_input_tokens"] = input_limit(self._window(), self.model.get("maxTokens") or 0)
+        given["count_tokens"] = _forgiving(given.get("count_tokens", estimate_tokens))
         return Options(**given)
 
     def prepare(self, *, keep_recent_tokens: float | None = None) -> CompactionPreparation | None:
@@ -495,6 +498,18 @@ class Compactor:
             result=replace(result, estimated_tokens_after=after),
             omitted_entry_ids=orphans,
         )
+
+
+def _forgiving(count_tokens: TokenCounter) -> TokenCounter:
+    """A counter for which a message that cannot be measured takes no tokens: one odd entry stops nothing."""
+
+    def count(message: Any) -> int:
+        try:
+            return count_tokens(message)
+        except TypeError:
+            return 0
+
+    return count
 
 
 def _told(hook: Callable[..., Any] | None, argument: Any) -> Steps[Any]:

@@ -17,7 +17,7 @@ _TOO_LONG: Final = re.compile(
     | (?:prompt|input|request|message|conversation)s?\ (?:is|are|was|length)? .{0,20} too\ (?:long|large|many\ tokens)
     | maximum\ (?:context|prompt|input)\ length
     | (?:reduce|shorten)\ the\ length\ of\ (?:the\ messages|your\ (?:prompt|input))
-    | (?:input|prompt)\ token .{0,40} exceeds | too\ many\ (?:input\ )?tokens | token\ limit\ exceeded
+    | more\ than\ max(?:imum)?\ tokens | (?:input|prompt)\ token .{0,40} exceeds | too\ many\ (?:input\ )?tokens | token\ limit\ exceeded
     | larger\ than\ the .{0,30} context | (?:greater|longer)\ than\ the\ (?:context|model)
     | request_too_large | \b413\b .{0,40} too\ large
     """,
