@@ -25,7 +25,8 @@ ABSENT: Final = _Absent()
 
 def member(value: Any, key: str) -> Any:
     """``value?.key``: the member of an object, `ABSENT` for everything that is no object."""
-    return value.get(key, ABSENT) if isinstance(value, Mapping) else ABSENT
+    # Objects of JSON are dicts; asking for a Mapping costs five times as much, on every entry.
+    return value.get(key, ABSENT) if isinstance(value, dict) else ABSENT
 
 
 def truthy(value: Any) -> bool:

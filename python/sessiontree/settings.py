@@ -19,25 +19,23 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from sessiontree import _settingsfile
 from sessiontree._jsvalues import ABSENT, described, member
+from sessiontree._settingschecks import CHECKS, OBJECT, TOKENS, Check
+from sessiontree._settingslayers import Layer, Scope, merge_settings, migrate_settings
 from sessiontree.exceptions import SettingsError
-from sessiontree.jsontext import loads
 from sessiontree.paths import agent_dir as default_agent_dir
 from sessiontree.paths import normalize_path, resolve_path
 
 if TYPE_CHECKING:
     import os
 
-Scope = Literal["global", "project"]
 KeyPath = str | Sequence[str]
 """A setting: ``"compaction.reserveTokens"``, or its parts where a key itself holds a dot."""
 
 SETTINGS_FILE: Final = "settings.json"
 PROJECT_FOLDER: Final = ".pi"
-MAX_SAFE_INTEGER: Final = 2**53 - 1
 
 SETTINGS_DEFAULTS: Final[Mapping[str, Any]] = {
     "transport": "auto",
@@ -101,163 +99,6 @@ class SettingsProblem:
     error: SettingsError
 
 
-class _Layer:
-    """The settings of one scope, in a file or only in memory."""
-
-    def __init__(self, scope: Scope, path: Path | None, settings: dict[str, Any] | None = None) -> None:
-        self.scope = scope
-        self.path = path
-        self.settings: dict[str, Any] = settings or {}
-        self.error: SettingsError | None = None
-
-    def read(self) -> None:
-        """Take in the file as it is now; unless it cannot be used, then keep what is here."""
-        if self.path is None:
-            return
-        try:
-            self.settings = _parsed(self.path, _settingsfile.read_text(self.path, _is_json))
-            self.error = None
-        except SettingsError as error:
-            self.error = error
-        except OSError as error:
-            self.error = SettingsError(f"cannot read settings: {error}", path=str(self.path))
-
-    def change(self, parts: Sequence[str], value: Any) -> None:
-        """Set one key, or remove it with `ABSENT`, in what the file holds at this moment."""
-        if self.error is not None:
-            text = f"settings cannot be changed while the file is broken: {self.error}"
-            raise SettingsError(text, path=self.error.path, key=".".join(parts))
-        if self.path is None:
-            self.settings = _with(self.settings, parts, value, None)
-            return
-        with _settingsfile.locked(self.path):
-            current = _parsed(self.path, _settingsfile.read_text(self.path, _is_json), strict=True)
-            changed = _with(current, parts, value, str(self.path))
-            _settingsfile.replace(self.path, _settingsfile.pretty(changed))
-        self.settings = changed
-
-
-def _is_json(text: str) -> bool:
-    try:
-        loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _parsed(path: Path, text: str, *, strict: bool = False) -> dict[str, Any]:
-    """The settings in a file's text; empty for none.
-
-    Args:
-        path: for errors.
-        text: the whole file.
-        strict: refuse also what pi reads as no settings, because a change would overwrite it.
-    """
-    text = text.removeprefix("\ufeff")
-    if not text:
-        return {}
-    try:
-        value = loads(text)
-    except ValueError as error:
-        raise SettingsError(f'"{path}" is no JSON: {error}', path=str(path)) from error
-    if isinstance(value, list) and not strict:
-        return {}
-    if not isinstance(value, dict):
-        text = f'"{path}" must hold an object, not {described(value)}'
-        raise SettingsError(text, path=str(path), value=value)
-    return migrate_settings(value)
-
-
-def _with(settings: dict[str, Any], parts: Sequence[str], value: Any, path: str | None) -> dict[str, Any]:
-    """A copy of the settings in which one key differs."""
-    changed = copy.deepcopy(settings)
-    holder = changed
-    for depth, part in enumerate(parts[:-1]):
-        inner = holder.setdefault(part, {}) if value is not ABSENT else holder.get(part, {})
-        if not isinstance(inner, dict):
-            key = ".".join(parts[: depth + 1])
-            text = f'cannot set "{".".join(parts)}": "{key}" is {described(inner)}, no object'
-            raise SettingsError(text, path=path, key=key, value=inner)
-        holder = inner
-    if value is ABSENT:
-        holder.pop(parts[-1], None)
-    else:
-        holder[parts[-1]] = copy.deepcopy(value)
-    return changed
-
-
-def migrate_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Move what stands under names of older versions; changes and returns the dict.
-
-    ``queueMode`` becomes ``steeringMode``, ``websockets`` ``transport``, a ``skills`` object the list of its
-    folders, ``retry.maxDelayMs`` ``retry.provider.maxRetryDelayMs``. What already has the new name wins.
-    """
-    if "queueMode" in settings and "steeringMode" not in settings:
-        settings["steeringMode"] = settings.pop("queueMode")
-    if "transport" not in settings and isinstance(settings.get("websockets"), bool):
-        settings["transport"] = "websocket" if settings.pop("websockets") else "sse"
-    if isinstance(settings.get("skills"), dict):
-        _migrate_skills(settings)
-    if isinstance(settings.get("retry"), dict):
-        _migrate_retry(settings["retry"])
-    return settings
-
-
-def _migrate_skills(settings: dict[str, Any]) -> None:
-    old = settings["skills"]
-    if "enableSkillCommands" in old:
-        settings.setdefault("enableSkillCommands", old["enableSkillCommands"])
-    folders = old.get("customDirectories")
-    if isinstance(folders, list) and folders:
-        settings["skills"] = folders
-    else:
-        del settings["skills"]
-
-
-def _migrate_retry(retry: dict[str, Any]) -> None:
-    delay = retry.get("maxDelayMs")
-    provider = retry.get("provider")
-    known = provider if isinstance(provider, dict) else {}
-    if (
-        isinstance(delay, (int, float))
-        and not isinstance(delay, bool)
-        and known.get("maxRetryDelayMs") is None
-    ):
-        retry["provider"] = {**known, "maxRetryDelayMs": delay}
-    retry.pop("maxDelayMs", None)
-
-
-def merge_settings(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay one layer over another.
-
-    Objects are merged key by key, everything else is replaced. Only ``defaultTools`` is special: a list of
-    nothing but ``+name`` and ``-name`` is added to the list below.
-
-    Example:
-        >>> from sessiontree.settings import merge_settings
-        >>> merge_settings({"a": {"x": 1}, "b": [1]}, {"a": {"y": 2}, "b": [2]})
-        {'a': {'x': 1, 'y': 2}, 'b': [2]}
-    """
-    merged = _merged(base, overrides)
-    below, above = base.get("defaultTools"), overrides.get("defaultTools")
-    if isinstance(below, list) and isinstance(above, list) and all(map(_is_tool_change, above)):
-        merged["defaultTools"] = [*below, *above]
-    return merged
-
-
-def _merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in overrides.items():
-        below = merged.get(key)
-        both = isinstance(below, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(below, value) if both else value  # type: ignore[arg-type]
-    return merged
-
-
-def _is_tool_change(tool: Any) -> bool:
-    return isinstance(tool, str) and tool.startswith(("+", "-"))
-
-
 class SettingsManager:
     """Reads and changes settings.
 
@@ -268,7 +109,7 @@ class SettingsManager:
         {'enabled': True, 'reserveTokens': 16384, 'keepRecentTokens': 5000}
     """
 
-    def __init__(self, global_layer: _Layer, project_layer: _Layer, *, project_trusted: bool) -> None:
+    def __init__(self, global_layer: Layer, project_layer: Layer, *, project_trusted: bool) -> None:
         """Use `create` or `in_memory`."""
         self._global = global_layer
         self._project = project_layer
@@ -296,8 +137,8 @@ class SettingsManager:
         folder = Path(resolve_path(agent_dir if agent_dir is not None else default_agent_dir()))
         project = Path(resolve_path(cwd)) / PROJECT_FOLDER / SETTINGS_FILE
         return cls(
-            _Layer("global", folder / SETTINGS_FILE),
-            _Layer("project", project),
+            Layer("global", folder / SETTINGS_FILE),
+            Layer("project", project),
             project_trusted=project_trusted,
         )
 
@@ -307,7 +148,7 @@ class SettingsManager:
     ) -> SettingsManager:
         """Settings without files; the given ones are the global layer."""
         first = migrate_settings(copy.deepcopy(dict(settings or {})))
-        return cls(_Layer("global", None, first), _Layer("project", None), project_trusted=project_trusted)
+        return cls(Layer("global", None, first), Layer("project", None), project_trusted=project_trusted)
 
     # ---- layers
 
@@ -318,7 +159,7 @@ class SettingsManager:
             self._read(self._project)
         self._merge()
 
-    def _read(self, layer: _Layer) -> None:
+    def _read(self, layer: Layer) -> None:
         layer.read()
         if layer.error is not None:
             path = None if layer.path is None else str(layer.path)
@@ -394,7 +235,7 @@ class SettingsManager:
                 is not trusted.
         """
         parts = _parts(key)
-        check = _CHECKS.get(_kind(parts))
+        check = CHECKS.get(_kind(parts))
         if check is not None and not check.accepts(value):
             raise SettingsError(
                 f"cannot set {_shown(parts)} to {described(value)}: must be {check.wanted}",
@@ -456,17 +297,17 @@ class SettingsManager:
         compaction = self._merged.get("compaction")
         ordinary = member(compaction, field)
         if ordinary is not ABSENT:
-            self._check(("compaction", field), ordinary, _TOKENS)
+            self._check(("compaction", field), ordinary, TOKENS)
         chosen = ABSENT
         if model is not None:
             name = f"{model.get('provider')}/{model.get('id')}"
             entry = member(member(compaction, "modelOverrides"), name)
             parts = ("compaction", "modelOverrides", name)
             if entry is not ABSENT:
-                self._check(parts, entry, _OBJECT)
+                self._check(parts, entry, OBJECT)
             chosen = member(entry, field)
             if chosen is not ABSENT:
-                self._check((*parts, field), chosen, _TOKENS)
+                self._check((*parts, field), chosen, TOKENS)
         default = SETTINGS_DEFAULTS["compaction"][field]
         value: Any = next((one for one in (chosen, ordinary) if one is not ABSENT), default)
         return cast("int | float", value)
@@ -529,12 +370,12 @@ class SettingsManager:
     # ---- checks
 
     def _checked(self, parts: tuple[str, ...], value: Any) -> Any:
-        check = _CHECKS.get(_kind(parts))
+        check = CHECKS.get(_kind(parts))
         if check is not None:
             self._check(parts, value, check)
         return value
 
-    def _check(self, parts: tuple[str, ...], value: Any, check: _Check) -> None:
+    def _check(self, parts: tuple[str, ...], value: Any, check: Check) -> None:
         if check.accepts(value):
             return
         path = self._origin(parts)
@@ -551,48 +392,6 @@ class SettingsManager:
         return None if layer.path is None else str(layer.path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """What a setting may be."""
-
-    wanted: str
-    types: tuple[type, ...]
-    whole: bool = False
-
-    def accepts(self, value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return isinstance(value, self.types) and (bool in self.types or not isinstance(value, bool))
-        if int not in self.types or not 0 <= value <= MAX_SAFE_INTEGER:
-            return False
-        return not self.whole or value == int(value)
-
-
-_TOKENS: Final = _Check(f"an integer from 0 to {MAX_SAFE_INTEGER}", (int,), whole=True)
-_NUMBER: Final = _Check(f"a number from 0 to {MAX_SAFE_INTEGER}", (int,))
-_SWITCH: Final = _Check("true or false", (bool,))
-_OBJECT: Final = _Check("an object", (dict,))
-_TEXT: Final = _Check("a text", (str,))
-
-_CHECKS: Final[Mapping[str, _Check]] = {
-    "compaction.enabled": _SWITCH,
-    "compaction.reserveTokens": _TOKENS,
-    "compaction.keepRecentTokens": _TOKENS,
-    "compaction.modelOverrides.*": _OBJECT,
-    "compaction.modelOverrides.*.reserveTokens": _TOKENS,
-    "compaction.modelOverrides.*.keepRecentTokens": _TOKENS,
-    "branchSummary.reserveTokens": _TOKENS,
-    "branchSummary.skipPrompt": _SWITCH,
-    "retry.enabled": _SWITCH,
-    "retry.maxRetries": _TOKENS,
-    "retry.baseDelayMs": _NUMBER,
-    "retry.maxAgentDelayMs": _NUMBER,
-    "retry.provider.maxRetryDelayMs": _NUMBER,
-    "defaultProvider": _TEXT,
-    "defaultModel": _TEXT,
-    "sessionDir": _TEXT,
-}
-
-
 def _parts(key: KeyPath) -> tuple[str, ...]:
     parts = tuple(key.split(".")) if isinstance(key, str) else tuple(key)
     if not parts or not all(isinstance(part, str) and part for part in parts):
@@ -601,7 +400,7 @@ def _parts(key: KeyPath) -> tuple[str, ...]:
 
 
 def _kind(parts: tuple[str, ...]) -> str:
-    """The name in `_CHECKS`: one for all models."""
+    """The name in `CHECKS`: one for all models."""
     if parts[:2] == ("compaction", "modelOverrides") and len(parts) > 2:
         parts = (*parts[:2], "*", *parts[3:])
     return ".".join(parts)

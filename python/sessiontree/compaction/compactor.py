@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack
 
 from sessiontree._jsvalues import member
+from sessiontree.compaction._answers import LastAnswer, orphaned_results
 from sessiontree.compaction._effects import Call, Limits, Steps, arun, run
 from sessiontree.compaction._folding import input_limit
-from sessiontree.compaction.cut import hashable, tool_call_ids
 from sessiontree.compaction.overflow import is_context_overflow, is_recoverable_length
 from sessiontree.compaction.prepare import (
     DEFAULT_COMPACTION_SETTINGS,
@@ -358,7 +358,7 @@ class Compactor:
         settings = self.settings()
         if not settings.get("enabled"):
             return CompactionOutcome("nothing", "threshold", message="compaction is switched off")
-        answer = _LastAnswer.of(self.session)
+        answer = LastAnswer.of(self.session.get_branch())
         if answer is not None and self._ran_over(answer):
             return (yield from self._recovered(answer, options))
         tokens = self._usage(options).tokens
@@ -366,7 +366,7 @@ class Compactor:
             return (yield from self._settled("threshold", options))
         return CompactionOutcome("nothing", "threshold", message="the context is below the threshold")
 
-    def _ran_over(self, answer: _LastAnswer) -> bool:
+    def _ran_over(self, answer: LastAnswer) -> bool:
         """Did the context not fit into the window of this model?"""
         message = answer.message
         same = all(
@@ -380,7 +380,7 @@ class Compactor:
         short = not answer.is_outdated and is_recoverable_length(message, self.model.get("maxTokens"))
         return is_context_overflow(message, window) or short
 
-    def _recovered(self, answer: _LastAnswer, options: Options) -> Steps[CompactionOutcome]:
+    def _recovered(self, answer: LastAnswer, options: Options) -> Steps[CompactionOutcome]:
         if member(answer.message, "stopReason") == "stop":
             return (yield from self._settled("overflow", options))
         if answer.follows_recovery:
@@ -486,10 +486,13 @@ class Compactor:
             from_hook,
             result.usage,
         )
-        orphans = tuple(_orphaned_results(self.session.build_session_projection()))
+        projection = self.session.build_session_projection()
+        orphans = tuple(orphaned_results(projection))
         for orphan in orphans:
             self.session.append_context_edit(orphan, None)
-        messages = self.session.build_session_projection().messages
+        if orphans:
+            projection = self.session.build_session_projection()
+        messages = projection.messages
         after: Number = sum(map(options.count_tokens, messages))
         return CompactionOutcome(
             "compacted",
@@ -524,91 +527,3 @@ def _nothing_to_do(branch: Sequence[Any]) -> str:
     if branch and member(branch[-1], "type") == "compaction":
         return "the session was just compacted"
     return "the session is too small: all of it is to be kept"
-
-
-def _orphaned_results(projection: SessionProjection) -> list[str]:
-    """Entries with a tool result whose call is not in the context; providers refuse such a context."""
-    called: set[Any] = set()
-    orphans = []
-    for entry in projection.entries:
-        for message in entry.messages:
-            role = member(message, "role")
-            if role == "assistant":
-                called.update(tool_call_ids(message))
-            elif role == "toolResult" and hashable(message.get("toolCallId")) not in called:
-                orphans.append(member(entry.source_entry, "id"))
-    return [entry_id for entry_id in orphans if isinstance(entry_id, str)]
-
-
-@dataclass(frozen=True, slots=True)
-class _LastAnswer:
-    """The last answer of the model on a branch.
-
-    Attributes:
-        message: the assistant message.
-        entry_ids: its entry and those of the results of its tool calls.
-        is_omitted: it is not in the context any more.
-        is_outdated: the context was edited after it, so its usage says nothing.
-        follows_recovery: an earlier attempt of the same turn was omitted already.
-    """
-
-    message: Any
-    entry_ids: tuple[str, ...]
-    is_omitted: bool
-    is_outdated: bool
-    follows_recovery: bool
-
-    @classmethod
-    def of(cls, session: CompactionSession) -> _LastAnswer | None:
-        """The last answer after the newest compaction, None if there is none."""
-        branch = session.get_branch()
-        edits: dict[Any, Any] = {}
-        after: list[Any] = []
-        for index in range(len(branch) - 1, -1, -1):
-            entry = branch[index]
-            kind = member(entry, "type")
-            if kind == "compaction":
-                return None
-            if kind == "context_edit":
-                edits.setdefault(hashable(member(entry, "targetId")), entry)
-            elif member(member(entry, "message"), "role") == "assistant":
-                return cls._made(branch, index, edits, after)
-            after.append(entry)
-        return None
-
-    @classmethod
-    def _made(
-        cls, branch: Sequence[Any], index: int, edits: Mapping[Any, Any], after: Sequence[Any]
-    ) -> _LastAnswer:
-        entry = branch[index]
-        calls = set(tool_call_ids(entry["message"]))
-        results = (
-            later["id"]
-            for later in reversed(after)
-            if member(member(later, "message"), "role") == "toolResult"
-            and hashable(later["message"].get("toolCallId")) in calls
-        )
-        own = edits.get(hashable(member(entry, "id")))
-        return cls(
-            message=entry["message"],
-            entry_ids=(entry["id"], *results),
-            is_omitted=own is not None and own.get("replacement") is None,
-            is_outdated=bool(edits),
-            follows_recovery=_was_recovered(branch, index),
-        )
-
-
-def _was_recovered(branch: Sequence[Any], index: int) -> bool:
-    """Was an attempt before this one omitted, with no success and no new message of the user since?"""
-    omitted: set[Any] = set()
-    for before in range(index - 1, -1, -1):
-        entry = branch[before]
-        message = member(entry, "message")
-        role = member(message, "role")
-        if member(entry, "type") == "context_edit" and entry.get("replacement") is None:
-            omitted.add(hashable(member(entry, "targetId")))
-        elif role == "assistant":
-            return hashable(member(entry, "id")) in omitted
-        elif role == "user":
-            return False
-    return False

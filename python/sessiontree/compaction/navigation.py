@@ -186,6 +186,7 @@ def navigate(
         >>> from sessiontree.compaction import navigate
         >>> session = SessionManager.in_memory()
         >>> first = session.append_message({"role": "user", "content": "Plan A"})
+        >>> answer = session.append_message({"role": "assistant", "content": []})
         >>> navigate(session, first).editor_text
         'Plan A'
     """
