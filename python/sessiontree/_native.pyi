@@ -157,13 +157,59 @@ class Store:
     def on_path(self, row: int, leaf: int) -> bool:
         """Whether ``row`` lies on the path of ``leaf``."""
 
-    def landmarks(self, path: Rows) -> tuple[int | None, int | None, int | None]:
-        """The newest compaction, thinking-level change, and model change or assistant message."""
+    def depth(self, row: int) -> int:
+        """How many rows the path to a row has; CorruptSessionError for a cycle."""
 
-    def select(self, path: Rows, compaction: int, kept: int | None) -> Rows:
-        """The compaction, what it kept of the path before it, and what follows it."""
+    def common_ancestor(self, a: int, b: int) -> int | None:
+        """The deepest row on both paths; CorruptSessionError for a cycle."""
 
-    def common_ancestor(self, a: int, b: int) -> int | None: ...
+    def subtree(self, row: int) -> Rows:
+        """A row and everything below it, in file order."""
+
+    def leaves(self) -> Rows:
+        """Rows that are no row's parent, in file order."""
+
+    def tree_roots(self) -> Rows:
+        """Rows that hang on nothing, and the first row of each cycle, in file order.
+
+        A parentId of "", 0 or false counts if an entry has this id, unlike in paths.
+        """
+
+    def tree_children(self, row: int) -> list[int]:
+        """Rows below a row in the tree: by time, then file order; unknown times last.
+
+        From the roots down, this shows each row once.
+        """
+
+    def epoch(self) -> int:
+        """A number that stays as long as rows are only added below others.
+
+        What was found out about the ancestors of a row holds as long as it stays.
+        """
+
+    def landmarks(self, leaf: int) -> tuple[int | None, int | None, int | None, bool]:
+        """The newest compaction, thinking-level change, and model change or assistant message of a path.
+
+        The last value says that the path runs into a cycle and was cut where it would repeat a row.
+        A leaf that has moved on since the last call costs only what was added.
+        """
+
+    def context_rows(self, leaf: int, compaction: int, kept: int | None) -> tuple[Rows, bool]:
+        """The rows of a context whose path runs into no cycle, and whether ``kept`` is on it.
+
+        The compaction comes first, then what it kept of the path before it from ``kept`` on, without
+        system messages, then what follows it. Only these rows are walked over.
+        """
+
+    def select(self, path: Rows, compaction: int, kept: int | None) -> tuple[Rows, bool]:
+        """As context_rows, from a path that is there already."""
+
+    def descent(self, before: int, leaf: int, stop: int | None = None) -> Rows | None:
+        """The rows behind ``before`` on the path to ``leaf``, or None if it is not on it.
+
+        The search ends at the row ``stop``.
+        """
+
     def append(
         self, lines: bytes, *, strict: bool = False, sync: bool = False
     ) -> tuple[bool, int, bool, bool, bool]:

@@ -8,9 +8,11 @@
 use crate::Row;
 use crate::envelope::{Envelope, Key, Kind, Role, TIME_UNKNOWN};
 use crate::scan::Record;
+use crate::walk::Marks;
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Parent column: the entry has no parent (null, missing, "", 0, false).
 pub const ROOT: u32 = u32::MAX;
@@ -90,6 +92,26 @@ impl Interner {
     fn is_text(&self, id: IdKey) -> bool {
         id.0 & INTERNED == 0 || matches!(self.keys[(id.0 & !INTERNED) as usize], Key::Text(_))
     }
+
+    /// Whether the key names an entry at all: what is missing or null names none.
+    fn is_name(&self, id: IdKey) -> bool {
+        id.0 & INTERNED == 0
+            || !matches!(
+                self.keys[(id.0 & !INTERNED) as usize],
+                Key::Missing | Key::Null
+            )
+    }
+}
+
+/// Tells one shape of a tree from every other one that this process has had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Epoch(u64);
+
+impl Default for Epoch {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// Children as linked lists, made when first asked for and kept up by appends.
@@ -121,10 +143,15 @@ pub struct Index {
     family: Option<Family>,
     labels: Vec<Row>,
     infos: Vec<Row>,
-    /// Some string id stands in more than one row.
+    /// Some id stands in more than one row.
     reused: bool,
-    /// Some entry stands before its parent.
+    /// Some row came before its parent, or is its own parent.
     late: bool,
+    epoch: Epoch,
+    /// What walks remember; empty after every change of [`Epoch`].
+    marks: Marks,
+    /// The first row of each cycle, once somebody asked.
+    loops: Option<Vec<Row>>,
     leaf: Option<Row>,
     conversation: Option<Row>,
 }
@@ -161,11 +188,14 @@ impl Index {
         let replaced = self.own(row, id);
         let parent = self.resolve(row, envelope.parent);
         self.parent.push(parent);
-        if replaced && self.interner.is_text(id) {
+        if replaced && self.interner.is_name(id) {
             // Every child of the old owner is now the new one's: look-ups go through the owner.
             self.reused = true;
             self.family = None;
+            self.reshaped();
         }
+        self.late |= parent == row;
+        self.loops = None;
         self.adopt(row, id);
         if let Some(family) = &mut self.family {
             family.first.push(ROOT);
@@ -240,12 +270,19 @@ impl Index {
             return;
         };
         self.late = true;
+        self.reshaped();
         for child in children {
             self.parent[child as usize] = row;
             if let Some(family) = &mut self.family {
                 family.link(child, row);
             }
         }
+    }
+
+    /// Rows that were there before have other ancestors now.
+    fn reshaped(&mut self) {
+        self.epoch = Epoch::default();
+        self.marks = Marks::default();
     }
 
     fn row_of(&self, id: IdKey) -> Option<Row> {
@@ -287,9 +324,57 @@ impl Index {
         }
     }
 
-    /// Whether every entry stands behind its parent, as it does in a file that was only appended to.
+    /// Whether every parent comes before its children; then there are no cycles either.
     pub fn is_ordered(&self) -> bool {
         !self.late && !self.reused
+    }
+
+    /// A number that stays as long as rows are only added: what was found out about the ancestors
+    /// of a row holds as long as it stays. No two indexes of a process share one.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.0
+    }
+
+    pub(crate) fn marks_mut(&mut self) -> &mut Marks {
+        &mut self.marks
+    }
+
+    pub(crate) fn loops_mut(&mut self) -> &mut Option<Vec<Row>> {
+        &mut self.loops
+    }
+
+    /// Whether two rows have one id.
+    pub fn same_id(&self, a: Row, b: Row) -> bool {
+        self.id[a as usize] == self.id[b as usize]
+    }
+
+    /// Rows whose parent is "", 0 or false, by that parent.
+    fn named_falsy(&self) -> impl Iterator<Item = (IdKey, &[Row])> {
+        let named = |id: &IdKey| self.interner.is_name(*id);
+        let all = self.falsy.iter().filter(move |(id, _)| named(id));
+        all.map(|(id, rows)| (*id, rows.as_slice()))
+    }
+
+    /// The row with an id that is falsy but no null ("", 0, false), if this is the row's parent.
+    /// Paths end there, but the tree goes on.
+    pub fn falsy_parent(&self, row: Row) -> Option<Row> {
+        let (id, _) = self
+            .named_falsy()
+            .find(|(_, rows)| rows.binary_search(&row).is_ok())?;
+        self.row_of(id)
+    }
+
+    /// Whether some entry is below one whose id is falsy.
+    pub fn has_falsy_parents(&self) -> bool {
+        self.named_falsy().any(|(id, _)| self.row_of(id).is_some())
+    }
+
+    /// Rows whose falsy parent is this row.
+    pub fn falsy_children(&self, row: Row) -> &[Row] {
+        let own = self
+            .named_falsy()
+            .find(|(id, _)| *id == self.id[row as usize]);
+        own.map_or(&[], |(_, rows)| rows)
     }
 
     /// Byte offset and length (without LF) of a row's line.
@@ -392,6 +477,7 @@ impl Index {
             + column(self.kind.capacity(), 1)
             + column(self.role.capacity(), 1)
             + self.rows.allocation_size()
+            + self.marks.heap_bytes()
             + self
                 .family
                 .as_ref()

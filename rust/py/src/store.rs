@@ -40,6 +40,7 @@ fn detached<R: Send>(
 }
 
 type Counts = (bool, u64, bool, bool, bool);
+type Landmarks = (Option<Row>, Option<Row>, Option<Row>, bool);
 
 fn counts(change: Change) -> Counts {
     (
@@ -358,17 +359,69 @@ impl Store {
 
     fn on_path(&self, py: Python<'_>, row: Row, leaf: Row) -> PyResult<bool> {
         self.at(py, row.max(leaf), |core| {
-            walk::on_path(core.index(), row, leaf)
+            walk::on_path(core.index_mut(), row, leaf)
         })
     }
 
-    fn landmarks(
+    fn depth(&self, py: Python<'_>, row: Row) -> PyResult<usize> {
+        self.at(py, row, |_| ())?;
+        self.long(py, |core, _| walk::depth(core.index(), row))
+            .map_err(|e| self.name_cycle(py, e, row))
+    }
+
+    fn common_ancestor(&self, py: Python<'_>, a: Row, b: Row) -> PyResult<Option<Row>> {
+        self.at(py, a.max(b), |_| ())?;
+        self.long(py, |core, _| walk::common_ancestor(core.index(), a, b))
+            .map_err(|e| self.name_cycle(py, e, a))
+            .map_err(|e| self.name_cycle(py, e, b))
+    }
+
+    fn subtree(&self, py: Python<'_>, row: Row) -> PyResult<Rows> {
+        self.at(py, row, |_| ())?;
+        self.long(
+            py,
+            |core, _| Ok(walk::subtree(core.index_mut(), row).into()),
+        )
+    }
+
+    fn leaves(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.long(py, |core, _| Ok(walk::leaves(core.index()).into()))
+    }
+
+    fn tree_roots(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.long(py, |core, _| Ok(walk::tree_roots(core.index_mut()).into()))
+    }
+
+    fn tree_children(&self, py: Python<'_>, row: Row) -> PyResult<Vec<Row>> {
+        self.at(py, row, |core| walk::tree_children(core.index_mut(), row))
+    }
+
+    // ---- contexts
+
+    fn epoch(&self, py: Python<'_>) -> u64 {
+        self.with(py, |core| core.index().epoch())
+    }
+
+    fn landmarks(&self, py: Python<'_>, leaf: Row) -> PyResult<Landmarks> {
+        self.at(py, leaf, |_| ())?;
+        let marks = self.long(py, |core, _| Ok(walk::landmarks(core.index_mut(), leaf)))?;
+        Ok((marks.compaction, marks.thinking, marks.model, marks.cyclic))
+    }
+
+    #[pyo3(signature = (leaf, compaction, kept))]
+    fn context_rows(
         &self,
         py: Python<'_>,
-        path: &Rows,
-    ) -> PyResult<(Option<Row>, Option<Row>, Option<Row>)> {
-        let marks = self.long(py, |core, _| Ok(walk::landmarks(core.index(), &path.rows)))?;
-        Ok((marks.compaction, marks.thinking, marks.model))
+        leaf: Row,
+        compaction: Row,
+        kept: Option<Row>,
+    ) -> PyResult<(Rows, bool)> {
+        let highest = leaf.max(compaction).max(kept.unwrap_or(0));
+        self.at(py, highest, |_| ())?;
+        self.long(py, |core, _| {
+            Ok(walk::context_rows(core.index(), leaf, compaction, kept))
+        })
+        .map(|(rows, found)| (rows.into(), found))
     }
 
     #[pyo3(signature = (path, compaction, kept))]
@@ -378,21 +431,27 @@ impl Store {
         path: &Rows,
         compaction: Row,
         kept: Option<Row>,
-    ) -> PyResult<Rows> {
+    ) -> PyResult<(Rows, bool)> {
+        let highest = path.rows.iter().copied().max();
+        self.at(py, highest.unwrap_or(0), |_| ())?;
         self.long(py, |core, _| {
-            Ok(walk::select(core.index(), &path.rows, compaction, kept).into())
+            Ok(walk::select(core.index(), &path.rows, compaction, kept))
         })
+        .map(|(rows, found)| (rows.into(), found))
     }
 
-    fn common_ancestor(&self, py: Python<'_>, a: Row, b: Row) -> PyResult<Option<Row>> {
-        self.at(py, a.max(b), |_| ())?;
+    #[pyo3(signature = (before, leaf, stop = None))]
+    fn descent(
+        &self,
+        py: Python<'_>,
+        before: Row,
+        leaf: Row,
+        stop: Option<Row>,
+    ) -> PyResult<Option<Rows>> {
+        self.at(py, leaf, |_| ())?;
         self.long(py, |core, _| {
-            Ok(walk::common_ancestor(
-                &walk::path(core.index(), a)?,
-                &walk::path(core.index(), b)?,
-            ))
+            Ok(walk::descent(core.index(), before, leaf, stop).map(Rows::from))
         })
-        .map_err(|e| self.name_cycle(py, e, a))
     }
 
     // ---- writing
