@@ -1,57 +1,238 @@
-"""The context at a leaf of an open session, from the index: only what is selected is parsed."""
+"""The context at a leaf of an open session, from the index: only what is selected is parsed.
+
+A model is asked turn after turn, each time with a context that is a little longer. So the last
+context is kept, and the next one is made from it: where the leaf has moved on, only the new entries
+are walked over, read and projected; after a branch or a compaction the bodies that both contexts
+share are taken over. What is kept holds as long as the shape of the tree above it (`Store.epoch`).
+
+Selection and projection are those of `sessiontree.context`, but an entry that makes no sense (a
+message that is null, an edit without content) contributes nothing instead of raising TypeError.
+"""
 
 from __future__ import annotations
 
+from array import array
+from itertools import chain
+
 from sessiontree import context as plain
 from sessiontree.context import ProjectedEntry, SessionContext, SessionProjection
+from sessiontree.entries import UNSET
+from sessiontree.exceptions import BrokenTreeWarning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from sessiontree._native import Rows
+    from sessiontree.entries import JsonObject
     from sessiontree.log import SessionLog
+
+_NEAR = 64
 
 
 class LiveContext:
-    """Contexts of one log."""
+    """The contexts of one log; the last one is remembered. Not safe from several threads at once."""
 
-    __slots__ = ("_log",)
+    __slots__ = (
+        "_compaction",
+        "_edits",
+        "_entries",
+        "_epoch",
+        "_kept",
+        "_leaf",
+        "_level",
+        "_log",
+        "_messages",
+        "_model",
+        "_pieces",
+        "_rows",
+    )
 
     def __init__(self, log: SessionLog) -> None:
         self._log = log
+        self._epoch = -1
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what is remembered, and the memory it takes."""
+        # Compaction -> first row it keeps, None if that is not above it.
+        self._kept: dict[int, int | None] = {}
+        self._level: tuple[int | None, Any] = (None, plain.DEFAULT_THINKING_LEVEL)
+        self._model: tuple[int | None, JsonObject | None] = (None, None)
+        self._drop_context()
+
+    def _drop_context(self) -> None:
+        self._leaf: int | None = None
+        self._compaction: int | None = None
+        # The entries of the last context, by place: row, body, contributed messages.
+        self._rows = array("I")
+        self._entries: list[Any] = []
+        self._pieces: list[list[Any]] = []
+        self._edits: dict[Any, Any] = {}
+        self._messages: list[Any] = []
+
+    # ---- the answers
 
     def rows(self, leaf: int | None) -> Rows | range:
         """Give the rows of the entries that make up the context at ``leaf``."""
         if leaf is None:
             return range(0)
-        store = self._log.store
-        path, _cyclic = store.path_until_cycle(leaf)
-        compaction = store.landmarks(path)[0]
-        if compaction is None:
-            return path
-        kept = store.find(self._log.entry(compaction).get("firstKeptEntryId"))
-        return store.select(path, compaction, kept)
+        self._check_epoch()
+        compaction, _, _, cyclic = self._log.store.landmarks(leaf)
+        return self._select(leaf, compaction, cyclic)
 
     def projection(self, leaf: int | None) -> SessionProjection:
         """Give the context with its sources."""
-        selected = self._log.entries(self.rows(leaf))
-        edits = plain.newest_edits(selected)
-        messages = plain._projected(selected, edits)  # noqa: SLF001
-        entries = [ProjectedEntry(e, m) for e, m in zip(selected, messages, strict=True)]
-        level, model = self._settings(leaf)
-        return SessionProjection(entries, [m for e in entries for m in e.messages], level, model)
+        level, model = self._advance(leaf)
+        entries = list(map(ProjectedEntry, self._entries, map(list, self._pieces)))
+        return SessionProjection(entries, self._messages.copy(), level, model)
 
     def context(self, leaf: int | None, *, pair_tool_results: bool = False) -> SessionContext:
         """Give the messages, the thinking level and the model."""
-        found = self.projection(leaf)
-        messages = plain.paired_tool_results(found.messages) if pair_tool_results else found.messages
-        return SessionContext(messages, found.thinking_level, found.model)
+        level, model = self._advance(leaf)
+        pick = plain.paired_tool_results if pair_tool_results else list
+        return SessionContext(pick(self._messages), level, model)
 
-    def _settings(self, leaf: int | None) -> tuple[Any, Any]:
-        if leaf is None:
-            return "off", None
+    # ---- selection
+
+    def _check_epoch(self) -> None:
+        epoch = self._log.store.epoch()
+        if epoch != self._epoch:
+            self.forget()
+            self._epoch = epoch
+
+    def _select(self, leaf: int, compaction: int | None, cyclic: bool) -> Rows:
         store = self._log.store
-        _, thinking, model = store.landmarks(store.path_until_cycle(leaf)[0])
-        level = "off" if thinking is None else self._log.entry(thinking).get("thinkingLevel")
-        return level, None if model is None else plain.model_of(self._log.entry(model))
+        if compaction is None or cyclic:
+            path = store.path_until_cycle(leaf)[0]
+            if cyclic:
+                self._warn(plain.cycle_text(store.id(path[0])))
+            if compaction is None:
+                return path
+            return store.select(path, compaction, self._kept_row(compaction)[0])[0]
+        kept, names = self._kept_row(compaction)
+        rows, found = store.context_rows(leaf, compaction, kept)
+        if not found and names is not None:
+            # It will not get above its compaction any more: do not look for it every time.
+            self._kept[compaction] = None
+            self._warn(plain.kept_text(store.id(compaction), names))
+        return rows
+
+    def _kept_row(self, compaction: int) -> tuple[int | None, Any]:
+        """The first row that a compaction keeps, and its id if that was not looked up before."""
+        if compaction in self._kept:
+            return self._kept[compaction], None
+        entry = self._log.entry(compaction)
+        kept_id = entry.get("firstKeptEntryId")
+        if not plain.names_another(kept_id, entry.get("id")):
+            kept_id = None
+        row = None if kept_id is None else self._log.store.find(kept_id)
+        self._kept[compaction] = row
+        return row, kept_id
+
+    def _warn(self, text: str) -> None:
+        self._log.warn(BrokenTreeWarning, text)
+
+    # ---- keeping up
+
+    def _advance(self, leaf: int | None) -> tuple[Any, JsonObject | None]:
+        """Make the remembered context that of ``leaf``; gives thinking level and model."""
+        self._check_epoch()
+        if leaf is None:
+            self._drop_context()
+            return plain.DEFAULT_THINKING_LEVEL, None
+        store = self._log.store
+        compaction, thinking, model, cyclic = store.landmarks(leaf)
+        if leaf != self._leaf:
+            new = None
+            if self._leaf is not None and compaction == self._compaction and not cyclic:
+                new = store.descent(self._leaf, leaf, compaction)
+            if new is None:
+                self._rebuild(self._select(leaf, compaction, cyclic))
+            else:
+                self._extend(new.tolist())
+            self._leaf, self._compaction = leaf, compaction
+        return self._level_at(thinking), self._model_at(model)
+
+    def _rebuild(self, selected: Rows) -> None:
+        rows = array("I", selected.tolist())
+        known = dict(zip(self._rows, self._entries, strict=True))
+        missing = [row for row in rows if row not in known] if known else rows
+        entries = self._log.entries(missing)
+        if known:
+            known.update(zip(missing, entries, strict=True))
+            entries = [known[row] for row in rows]
+        self._drop_context()
+        self._edits = _usable_edits(entries)
+        self._take(rows, entries)
+
+    def _extend(self, rows: list[int]) -> None:
+        entries = self._log.entries(rows)
+        edits = _usable_edits(entries)
+        self._edits.update(edits)
+        if edits:
+            for place, entry in enumerate(self._entries):
+                if plain.id_key(entry.get("id", UNSET)) in edits:
+                    self._pieces[place] = _contribution(entry, self._edits, first=place == 0)
+            self._messages = list(chain.from_iterable(self._pieces))
+        self._take(rows, entries)
+
+    def _take(self, rows: Sequence[int], entries: list[Any]) -> None:
+        """Add entries at the end of the remembered context."""
+        edits = self._edits
+        first = not self._entries
+        pieces = [_contribution(entry, edits, first=False) for entry in entries]
+        if first and entries:
+            pieces[0] = _contribution(entries[0], edits, first=True)
+        try:
+            self._rows.extend(rows)
+            self._entries += entries
+            self._pieces += pieces
+            self._messages.extend(chain.from_iterable(pieces))
+        except BaseException:
+            # Half a context must not be gone on with.
+            self._drop_context()
+            raise
+
+    # ---- settings
+
+    def _level_at(self, row: int | None) -> Any:
+        if row != self._level[0]:
+            value = plain.DEFAULT_THINKING_LEVEL if row is None else self._body(row).get("thinkingLevel")
+            self._level = (row, value)
+        return self._level[1]
+
+    def _model_at(self, row: int | None) -> JsonObject | None:
+        if row != self._model[0]:
+            self._model = (row, None if row is None else plain.model_of(self._body(row)))
+        model = self._model[1]
+        return None if model is None else dict(model)
+
+    def _body(self, row: int) -> JsonObject:
+        """The body of a row, which is most often one of the last that were read."""
+        rows = self._rows
+        for place in range(len(rows) - 1, max(-1, len(rows) - 1 - _NEAR), -1):
+            if rows[place] == row:
+                return self._entries[place]  # type: ignore[no-any-return]
+        return self._log.entry(row)  # type: ignore[no-any-return]
+
+
+def _usable_edits(entries: list[Any]) -> dict[Any, Any]:
+    """The newest edit that can be applied, for each target."""
+    return plain.newest_edits(
+        entry
+        for entry in entries
+        if entry.get("type") == "context_edit" and plain.is_replacement(entry.get("replacement", UNSET))
+    )
+
+
+def _contribution(entry: Any, edits: dict[Any, Any], *, first: bool) -> list[Any]:
+    """The messages of one selected entry; only a compaction that comes first has any."""
+    kind = entry.get("type")
+    if kind == "message" and entry.get("message") is None:
+        return []
+    if kind == "compaction" and not first:
+        return []
+    edit = edits.get(plain.id_key(entry.get("id", UNSET))) if edits else None
+    return plain.project_context_entry(entry, edit)

@@ -319,7 +319,7 @@ def _path(entries: Sequence[Any], leaf_id: Any) -> list[Any]:
         parent = member(entry, "parentId")
         entry = by_id.get(id_key(parent)) if parent else None
     if entry is not None:
-        warn_cycle(member(entry, "id"))
+        warn(cycle_text(member(entry, "id")), BrokenTreeWarning)
     path.reverse()
     return path
 
@@ -333,7 +333,7 @@ def _select(path: list[Any]) -> list[Any]:
     wanted = id_key(kept_id)
     first = next((i for i in range(at) if id_key(member(path[i], "id")) == wanted), at)
     if first == at and names_another(kept_id, member(compaction, "id")):
-        warn_kept(member(compaction, "id"), kept_id)
+        warn(kept_text(member(compaction, "id"), kept_id), BrokenTreeWarning)
     kept = [entry for entry in path[first:at] if not _is_system(entry)]
     return [compaction, *kept, *path[at + 1 :]]
 
@@ -418,15 +418,14 @@ def names_another(kept_id: Any, own_id: Any) -> bool:
     return kept_id is not None and kept_id is not UNSET and id_key(kept_id) != id_key(own_id)
 
 
-def warn_cycle(entry_id: Any) -> None:
-    """Say that a path ends because it came back to an entry."""
-    warn(f"the context starts at entry {entry_id!r}: its parents form a cycle", BrokenTreeWarning)
+def cycle_text(entry_id: Any) -> str:
+    """What to say of a path that ends because it came back to an entry."""
+    return f"the context starts at entry {entry_id!r}: its parents form a cycle"
 
 
-def warn_kept(compaction_id: Any, kept_id: Any) -> None:
-    """Say that a compaction keeps nothing because the entry it names is not on the path."""
-    warn(
+def kept_text(compaction_id: Any, kept_id: Any) -> str:
+    """What to say of a compaction that keeps nothing because the entry it names is not on the path."""
+    return (
         f"nothing before compaction {compaction_id!r} is in the context: its first kept entry "
-        f"{kept_id!r} is not on the path",
-        BrokenTreeWarning,
+        f"{kept_id!r} is not on the path"
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from sessiontree import jsontext
+from sessiontree.entries import UNSET
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -55,11 +58,8 @@ class TreeNode:
     def children(self) -> list[TreeNode]:
         """The nodes below, sorted by time; entries with an unknown time come last, in file order."""
         self._log.check_generation(self._generation)
-        store = self._log.store
-        if store.owner(self._row) != self._row:
-            return []
-        rows = [row for row in store.children(self._row) if row != self._row]
-        return [TreeNode(self._log, self._labels, row) for row in sort_by_time(store, rows)]
+        rows = _by_time(self._log, self._log.store.tree_children(self._row))
+        return [TreeNode(self._log, self._labels, row) for row in rows]
 
     @property
     def label(self) -> Any:
@@ -77,16 +77,26 @@ class TreeNode:
         return f"TreeNode({self.id!r})"
 
 
-def sort_by_time(store: Any, rows: list[int]) -> list[int]:
-    """Sort rows by time, stable; rows without a known time come last."""
-    if len(rows) < 2:
+def _by_time(log: SessionLog, rows: list[int]) -> list[int]:
+    """Sort siblings whose times the index does not know, which come last, in among the others.
+
+    The index knows times in the form that pi writes; the others are read as JavaScript reads them.
+    What is no time at all stays last, in file order.
+    """
+    if len(rows) < 2 or log.store.time(rows[-1]) is not None:
         return rows
-    times = [(row, store.time(row)) for row in rows]
-    return [row for row, _ in sorted(times, key=lambda pair: (pair[1] is None, pair[1] or 0))]
+    return sorted(rows, key=lambda row: _time_key(log, row))
+
+
+def _time_key(log: SessionLog, row: int) -> tuple[bool, float, int]:
+    time: float | None = log.store.time(row)
+    if time is None:
+        entry = log.entry(row)
+        time = jsontext.parse_date(entry.get("timestamp", UNSET) if isinstance(entry, dict) else UNSET)
+    known = time == time  # noqa: PLR0124 - NaN is what is no date
+    return not known, time if known else 0, row
 
 
 def roots(log: SessionLog, labels: Labels) -> list[TreeNode]:
     """Give the nodes that hang on nothing: no parent, an unknown one, themselves, or a cycle."""
-    store = log.store
-    rows = sorted([*store.roots().tolist(), *store.orphans().tolist()])
-    return [TreeNode(log, labels, row) for row in rows]
+    return [TreeNode(log, labels, row) for row in log.store.tree_roots().tolist()]
