@@ -16,16 +16,21 @@ struct Entry {
     time: i64,
 }
 
+fn id(text: &str) -> Key {
+    Key::Text(text.as_bytes().into())
+}
+
+fn nth(n: usize) -> Key {
+    id(&format!("{n:08x}"))
+}
+
+/// Some ids are packed into the index (eight characters), some are interned.
 fn text(n: u8) -> Key {
-    // Some ids are packed into the index (eight characters), some are interned.
-    Key::Text(
-        if n.is_multiple_of(2) {
-            format!("{n:08x}")
-        } else {
-            format!("id {n}")
-        }
-        .into_bytes(),
-    )
+    if n.is_multiple_of(2) {
+        nth(n.into())
+    } else {
+        id(&format!("id {n}"))
+    }
 }
 
 /// A key in a form that can be hashed; None equals nothing, not even itself.
@@ -159,7 +164,7 @@ fn key(ids: u8) -> impl Strategy<Value = Key> {
         1 => any::<bool>().prop_map(Key::Bool),
         2 => (0..3_u8).prop_map(|n| Key::Number(f64::from(n))),
         1 => Just(Key::Number(-0.0)),
-        1 => Just(Key::Text(Vec::new())),
+        1 => Just(id("")),
         1 => Just(Key::Opaque),
     ]
 }
@@ -345,10 +350,9 @@ proptest! {
 fn leaps_do_not_miss() {
     let mut index = Index::default();
     for n in 0..20_000_usize {
-        let id = |n: usize| Key::Text(format!("{n:08x}").into_bytes());
         let entry = Entry {
-            id: id(n),
-            parent: n.checked_sub(2).map_or(Key::Null, id),
+            id: nth(n),
+            parent: n.checked_sub(2).map_or(Key::Null, nth),
             kind: Kind::Message,
             role: Role::User,
             time: 0,
@@ -369,11 +373,10 @@ fn leaps_do_not_miss() {
 /// A chain of `len` rows whose kinds `special` tells.
 fn chain(len: usize, special: impl Fn(usize) -> Kind) -> Index {
     let mut index = Index::default();
-    let id = |n: usize| Key::Text(format!("{n:08x}").into_bytes());
     for n in 0..len {
         let entry = Entry {
-            id: id(n),
-            parent: n.checked_sub(1).map_or(Key::Null, id),
+            id: nth(n),
+            parent: n.checked_sub(1).map_or(Key::Null, nth),
             kind: special(n),
             role: Role::User,
             time: n as i64,
@@ -403,8 +406,8 @@ fn a_cycle_of_a_million() {
     let mut index = chain(LONG, |_| Kind::Message);
     // The first row again, now below the last one: all its children hang on it from here on.
     let entry = Entry {
-        id: Key::Text(b"00000000".to_vec()),
-        parent: Key::Text(format!("{:08x}", LONG - 1).into_bytes()),
+        id: nth(0),
+        parent: nth(LONG - 1),
         kind: Kind::Message,
         role: Role::User,
         time: 0,
@@ -440,10 +443,9 @@ fn landmarks_far_up_are_found_without_walking_there_again() {
 fn remembering_costs_little_memory() {
     let mut index = Index::default();
     for n in 0..100_000_usize {
-        let id = |n: usize| Key::Text(format!("{n:08x}").into_bytes());
         let entry = Entry {
-            id: id(n),
-            parent: n.checked_sub(1).map_or(Key::Null, id),
+            id: nth(n),
+            parent: n.checked_sub(1).map_or(Key::Null, nth),
             kind: Kind::Message,
             role: Role::Assistant,
             time: 0,
