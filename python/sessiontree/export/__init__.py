@@ -1,0 +1,98 @@
+"""Sessions as files for people and for other programs: HTML, Markdown, JSON Lines of one branch."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessiontree.manager import SessionManager
+
+FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl"}
+
+
+def export_session(
+    session: SessionManager,
+    output: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    leaf_id: str | None = None,
+    redact: Any = None,
+) -> None:
+    """Write a session to a file, all or nothing.
+
+    Args:
+        session: the session; it is only read.
+        output: the file; it must not exist.
+        format: "html" (all branches), "markdown" or "jsonl" (one branch); by the file's ending if
+            left out.
+        leaf_id: the entry whose branch is written, or shown first; the session's leaf if left out.
+        redact: called with each entry, gives what is written instead; a `redact.Redactor`.
+
+    Raises:
+        ValueError: the format is not known.
+        EntryNotFoundError: no entry has ``leaf_id``.
+        ImportError: a library that the format needs is not installed.
+        OSError: the file exists or cannot be written.
+
+    Example:
+        >>> from sessiontree import SessionManager
+        >>> session = SessionManager.in_memory("/code")
+        >>> _ = session.append_message({"role": "user", "content": "hello", "timestamp": 0})
+        >>> "".join(parts(session, "markdown")).splitlines()[-1]
+        'hello'
+    """
+    from sessiontree._native import create_file
+
+    name = os.fspath(output)
+    chosen = format or format_of(name)
+    pieces = parts(session, chosen, leaf_id=leaf_id, redact=redact)
+    create_file(name, (piece.encode("utf-8", "replace") for piece in pieces))
+
+
+def format_of(path: str) -> str:
+    """Give the format that a file's ending asks for.
+
+    Raises:
+        ValueError: the ending is not known.
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in FORMATS:
+        raise ValueError(f"the ending {ending!r} names no format; use one of {', '.join(sorted(FORMATS))}")
+    return FORMATS[ending]
+
+
+def parts(
+    session: SessionManager, format: str, *, leaf_id: str | None = None, redact: Any = None
+) -> Iterator[str]:
+    """Give the text of an export piece by piece; see `export_session`."""
+    if leaf_id is None:
+        leaf_id = session.get_leaf_id()
+    path = session.path_rows(leaf_id).tolist() if leaf_id is not None else []
+    if format == "html":
+        from sessiontree.export.html import html_parts
+
+        return html_parts(session, path[-1] if path else -1, redact)
+    if format == "markdown":
+        from sessiontree.export.markdown import markdown_parts
+
+        return markdown_parts(session, path, redact)
+    if format == "jsonl":
+        return _lines(session, path, redact)
+    raise ValueError(f"unknown format {format!r}: use 'html', 'markdown' or 'jsonl'")
+
+
+def _lines(session: SessionManager, path: list[int], redact: Any) -> Iterator[str]:
+    """Give the branch as a session file of its own: header, then the entries, each the child of the one before."""
+    from sessiontree import jsontext
+
+    yield jsontext.dumps(session.get_header()).decode() + "\n"
+    parent = None
+    for row in path:
+        entry = session._log.entry(row)  # noqa: SLF001 - rows are the manager's own
+        if isinstance(entry, dict):
+            entry["parentId"] = parent
+            parent = entry.get("id")
+        yield jsontext.dumps(redact(entry) if redact else entry).decode() + "\n"
