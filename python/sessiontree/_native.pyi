@@ -35,17 +35,18 @@ class ColumnArrays(TypedDict):
 def create_file(path: str | PathLike[str], parts: Iterable[bytes], *, sync: bool = False) -> None:
     """Create a file from the parts, all or nothing; FileExistsError if the name is taken."""
 
-def replace_file(path: str | PathLike[str], make_parts: Callable[[], Iterable[bytes]]) -> None:
-    """Replace a file under its lock: temporary file beside it, fsync, rename; the mode is kept.
+def replace_file(path: str | PathLike[str], make_parts: Callable[[], Iterable[bytes] | None]) -> bool:
+    """Replace a file under its lock: temporary file beside it, fsync, rename; owner and mode are kept.
 
-    ``make_parts`` is called once the lock is held.
+    ``make_parts`` is called once the lock is held, and again if the file changes before it is
+    replaced. It gives None if there is nothing to do; then the answer is False.
     """
 
 def may_hold_minus_zero(text: bytes) -> bool:
     """Whether the number -0 may stand in a JSON text; never false where one does."""
 
-def sweep(folder: str | PathLike[str]) -> int:
-    """Remove temporary files of dead writers from a folder; how many there were."""
+def sweep(path: str | PathLike[str]) -> int:
+    """Remove temporary files of dead writers from the folder of a file; how many there were."""
 
 @final
 class Rows:
@@ -217,7 +218,8 @@ class Store:
 
         Gives (written, rows of other writers taken in before, file was replaced, file was rebuilt,
         torn line was sealed). Not written means that the lines have to be built anew: the file was
-        replaced, or another writer has taken one of the new ids.
+        replaced, or another writer has taken one of the new ids. Strict refuses, with
+        SessionConflictError and nothing taken in, if the file is not as it was last seen.
         """
 
     def refresh(self) -> tuple[bool, int, bool, bool, bool]:
@@ -227,3 +229,5 @@ class Store:
         """Turn a session in memory into a new file, with ``lines`` at its end; all or nothing."""
 
     def sync(self) -> None: ...
+    def close(self) -> None:
+        """Let go of the file and the index; afterwards there are no rows."""

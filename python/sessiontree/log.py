@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import gc
 import os
-import warnings
+import threading
 
-from sessiontree import jsontext
-from sessiontree._native import Store, replace_file
+from sessiontree import _warn, jsontext
+from sessiontree._native import Store, replace_file, sweep
 from sessiontree.exceptions import (
     ConcurrentWriterWarning,
     InvalidSessionError,
@@ -43,8 +43,11 @@ DURABILITIES = ("os", "flush", "fsync")
 _BATCH = 512
 """How many bodies are read at once."""
 
-_ALONE = (True, 0, False, False, False)
+ALONE = (True, 0, False, False, False)
 """What an append reports when nobody else was there."""
+
+_abandoned: list[Any] = []
+"""What a thread of the parent process was working on when this process was forked."""
 
 
 class Options:
@@ -80,6 +83,8 @@ def open_store(path: str, options: Options) -> Store | None:
     Returns:
         The store; None if a writable open meets a missing or empty file, which is a new session.
     """
+    if not options.read_only:
+        sweep(path)
     try:
         store = Store.open(path, lenient_header=options.lenient_header)
     except FileNotFoundError:
@@ -87,57 +92,82 @@ def open_store(path: str, options: Options) -> Store | None:
             raise
         return None
     except InvalidSessionError:
-        if options.read_only or os.path.getsize(path) > 0:
+        if options.read_only or not _is_empty(path):
             raise
         return None
-    return _migrated(store, path, options)
+    if options.read_only or not _is_old(store):
+        return store
+    _migrate(path, options)
+    return Store.open(path, lenient_header=options.lenient_header)
 
 
-def _migrated(store: Store, path: str, options: Options) -> Store:
+def _is_empty(path: str) -> bool:
+    try:
+        return os.path.getsize(path) == 0
+    except FileNotFoundError:
+        return True
+
+
+def _is_old(store: Store) -> bool:
     from sessiontree import migrations
 
-    if not migrations.needs_migration(jsontext.loads(store.header())):
-        return store
-    if options.read_only:
-        return Store.memory(b"".join(migrations.migrated_parts(store, options.host)))
+    return migrations.needs_migration(jsontext.loads(store.header()))
 
-    def parts() -> Iterable[bytes]:
+
+def _migrate(path: str, options: Options) -> None:
+    from sessiontree import migrations
+
+    def parts() -> Iterable[bytes] | None:
         # Under the lock: somebody else may have appended, or migrated the file already.
         fresh = Store.open(path, lenient_header=options.lenient_header)
-        if not migrations.needs_migration(jsontext.loads(fresh.header())):
-            return [fresh.read(0, fresh.end())]
-        return migrations.migrated_parts(fresh, options.host)
+        return migrations.migrated_parts(fresh, options.host) if _is_old(fresh) else None
 
     replace_file(path, parts)
-    return Store.open(path, lenient_header=options.lenient_header)
+
+
+def migrated(store: Store, options: Options) -> Store:
+    """Give a session of an older version as one of the current version, in memory."""
+    from sessiontree import migrations
+
+    if not _is_old(store):
+        return store
+    return Store.memory(b"".join(migrations.migrated_parts(store, options.host)))
 
 
 class SessionLog:
     """One session's lines."""
 
     __slots__ = (
+        "_checked",
         "_closed",
-        "_header",
         "_warned",
         "at_once",
         "generation",
+        "lock",
+        "on_disk",
         "options",
         "path",
         "persisted",
+        "source",
         "store",
     )
 
     def __init__(self, store: Store, options: Options, path: str | None, *, at_once: bool = False) -> None:
-        self.store = store
+        # An old version that must not be written is looked at in memory, as the current version.
+        self.source = store if options.read_only and path is not None and _is_old(store) else None
+        self.store = store if self.source is None else migrated(store, options)
         self.options = options
         self.path = path
         self.persisted = path is not None
+        self.on_disk = path is not None and (self.source is not None or not store.in_memory())
         # A file that was there but empty gets its header with the first entry of any kind.
         self.at_once = at_once
+        # Held for everything that is asked of the store; a manager shares its own.
+        self.lock = threading.RLock()
         self.generation = 0
         self._warned: set[type[SessionWarning]] = set()
-        self._header: dict[str, Any] | None = None
-        self._closed = False
+        self._checked = -1
+        self._closed: str | None = None
 
     @classmethod
     def begin(
@@ -197,26 +227,22 @@ class SessionLog:
 
     def check_open(self) -> None:
         """Refuse to work after close()."""
-        if self._closed:
-            raise SessionClosedError("the session is closed")
+        if self._closed is not None:
+            raise SessionClosedError(self._closed)
 
     def check_generation(self, generation: int) -> None:
-        """Refuse rows of a scan that is not the newest."""
+        """Refuse rows of a scan that is not the newest, or of a session that is closed."""
+        self.check_open()
         if generation != self.generation:
             raise SessionFileLostError(
                 f"the file was replaced and scanned again; ask for the entries anew ({self.path})"
             )
 
-    def warn(self, category: type[SessionWarning], text: str, level: int = 3) -> None:
+    def warn(self, category: type[SessionWarning], text: str) -> None:
         """Give a warning, once for each kind."""
         if category not in self._warned:
             self._warned.add(category)
-            warnings.warn(text, category, stacklevel=level)
-
-    @property
-    def on_disk(self) -> bool:
-        """Whether the session has a file."""
-        return self.persisted and not self.store.in_memory()
+            _warn.warn(f"{text} ({self.path})", category)
 
     # ---- writing
 
@@ -225,22 +251,22 @@ class SessionLog:
         self.check_open()
         if self.options.read_only:
             raise ReadOnlySessionError(f"the session was opened with read_only=True ({self.path})")
-        if self._header is None:
-            self._header = self.header()
-            self._refuse_newer(self._header)
+        if self._checked != self.generation:
+            self.check_version(self.path)
+            self._checked = self.generation
 
-    def _refuse_newer(self, header: dict[str, Any]) -> None:
+    def check_version(self, place: str | None) -> None:
+        """Refuse a session of a newer format than is written here."""
         from sessiontree.migrations import header_version
 
-        version = header_version(header)
-        if version >= 4:
-            self._header = None
+        header = self.header()
+        if header_version(header) >= 4:
             raise UnsupportedVersionError(
                 f"header version {header.get('version')!r} is newer than 3: the session can be read, not written; "
-                f"use a newer sessiontree ({self.path})"
+                f"use a newer sessiontree ({place})"
             )
 
-    def append(self, lines: bytes, *, conversation: bool) -> bool:
+    def append(self, lines: bytes, *, conversation: bool) -> tuple[bool, int, bool, bool, bool]:
         """Append whole lines, all or nothing.
 
         Args:
@@ -249,46 +275,74 @@ class SessionLog:
                 gets its file.
 
         Returns:
-            False, with nothing written, if the lines must be built anew: the file is another one now,
-            or another writer has taken one of the new ids.
+            What was met, for `tell`: `ALONE` if nothing. The first is False, with nothing written, if
+            the lines must be built anew: the file is another one now, or another writer has taken
+            one of the new ids.
         """
         sync = self.options.durability == "fsync"
         store = self.store
-        if self.persisted and store.in_memory():
+        if self.path is not None and not self.on_disk:
             if self.at_once or conversation or store.conversation() is not None:
-                assert self.path is not None  # noqa: S101
                 store.persist(self.path, lines, sync=sync)
-                return True
-            store.append(lines)
-            return True
+                self.on_disk = True
+            else:
+                store.append(lines)
+            return ALONE
         change = store.append(lines, strict=self.options.strict, sync=sync)
-        if change != _ALONE:
-            self._tell(change)
-        return change[0]
-
-    def refresh(self) -> int:
-        """Take in what other writers appended; the number of new entries."""
-        self.check_open()
-        before = len(self.store)
-        change = self.store.refresh()
-        self._tell(change, wanted=True)
-        return len(self.store) - before
-
-    def _tell(self, change: tuple[bool, int, bool, bool, bool], *, wanted: bool = False) -> None:
-        _written, foreign, replaced, _rebuilt, sealed = change
-        if replaced:
+        if change[2]:
             self.generation += 1
+        return change
+
+    def refresh(self) -> tuple[bool, int, bool, bool, bool]:
+        """Take in what other writers appended; what was met, for `tell`."""
+        self.check_open()
+        if self.source is not None:
+            return self._refresh_source(self.source)
+        change = self.store.refresh()
+        if change[2]:
+            self.generation += 1
+        return change
+
+    def _refresh_source(self, source: Store) -> tuple[bool, int, bool, bool, bool]:
+        """Bring a session that is migrated in memory up to its file."""
+        change = source.refresh()
+        if change[1] or change[2]:
+            self.store = migrated(source, self.options)
+            self.generation += 1
+            if not _is_old(source):
+                self.source = None
+        return change
+
+    def tell(self, change: tuple[bool, int, bool, bool, bool], *, wanted: bool = False) -> None:
+        """Warn of other writers; entries that were asked for are no surprise."""
+        _written, foreign, replaced, rebuilt, sealed = change
+        if replaced:
+            self.warn(SessionReplacedWarning, "the session file shrank or was replaced; scanned again")
+        elif rebuilt:
             self.warn(
-                SessionReplacedWarning,
-                f"the session file shrank or was replaced; scanned again ({self.path})",
-                5,
+                SessionReplacedWarning, "the session file had vanished; written anew from what was open"
             )
-        elif foreign and not wanted:
-            self.warn(ConcurrentWriterWarning, f"another writer appended {foreign} entries ({self.path})", 5)
+        if foreign and not replaced and not wanted:
+            self.warn(ConcurrentWriterWarning, f"another writer appended {foreign} entries")
         if sealed and foreign:
-            self.warn(
-                TornWriteWarning, f"a torn line of another writer was closed with a newline ({self.path})", 5
-            )
+            self.warn(TornWriteWarning, "a torn line of another writer was closed with a newline")
+
+    def reopen(self) -> None:
+        """Scan the file anew, in a process forked while another thread was at work on this session.
+
+        What that thread held is left as it is, for ever: nobody will finish its work here.
+        """
+        _abandoned.append((self.store, self.source))
+        self.generation += 1
+        if self.path is None or not self.on_disk:
+            self._closed = "the process was forked while another thread was changing this session in memory"
+            return
+        try:
+            store = Store.open(self.path, lenient_header=self.options.lenient_header)
+            self.source = None if self.source is None else store
+            self.store = store if self.source is None else migrated(store, self.options)
+        except (OSError, ValueError) as error:
+            self._closed = f"the session could not be opened again after a fork: {error}"
 
     def flush(self) -> None:
         """Make what was written durable, as far as the chosen durability says."""
@@ -297,7 +351,13 @@ class SessionLog:
             self.store.sync()
 
     def close(self) -> None:
-        """End the use of the session; does nothing the second time."""
-        if not self._closed:
+        """End the use of the session and let go of its file; does nothing the second time."""
+        if self._closed is not None:
+            return
+        try:
             self.flush()
-            self._closed = True
+        finally:
+            self._closed = "the session is closed"
+            self.store.close()
+            if self.source is not None:
+                self.source.close()

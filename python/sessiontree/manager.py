@@ -6,12 +6,13 @@ import os
 import threading
 
 from sessiontree import entries as make
-from sessiontree import jsontext
-from sessiontree._native import create_file, sweep
+from sessiontree import forksafe, jsontext
+from sessiontree._native import create_file
 from sessiontree.entries import CURRENT_SESSION_VERSION, assert_valid_session_id, session_header
-from sessiontree.exceptions import InvalidSessionError
+from sessiontree.exceptions import InvalidSessionError, SessionFileLostError
 from sessiontree.host import DEFAULT_HOST, Host
-from sessiontree.log import Options, SessionLog, open_store
+from sessiontree.labels import Labels
+from sessiontree.log import ALONE, Options, SessionLog, migrated, open_store
 from sessiontree.paths import get_default_session_dir, make_private_dirs, normalize_path, resolve_path
 from sessiontree.reading import SessionReader
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     Batch: TypeAlias = list[AgentMessage]
 
 _CONVERSATION = ("user", "assistant")
+
+_TRIES = 100
+"""How often an append is begun anew because the file was replaced meanwhile."""
 
 
 class SessionManager(SessionReader):
@@ -48,6 +52,7 @@ class SessionManager(SessionReader):
     def __init__(self, log: SessionLog, cwd: str, session_dir: str) -> None:
         """Take over a log; use the class methods instead."""
         self._lock = threading.RLock()
+        forksafe.register(self)
         self._cwd = resolve_path(cwd)
         self._session_dir = session_dir
         self._attach(log)
@@ -90,8 +95,6 @@ class SessionManager(SessionReader):
             cwd = resolve_path(os.getcwd() if cwd_override is None else cwd_override)
             return cls(_new_log(settings, cwd, resolved), cwd, folder)
         log = SessionLog(store, settings, resolved)
-        if not settings.read_only:
-            sweep(os.path.dirname(os.path.realpath(resolved)))
         return cls(log, _cwd_of(log, cwd_override), folder)
 
     @classmethod
@@ -157,7 +160,9 @@ class SessionManager(SessionReader):
         if header is None:
             header = _header(settings, where, id, parent_session)
         lines = b"".join(jsontext.dumps(e) + b"\n" for e in given if e is not header)
-        return cls(_migrated_memory(SessionLog.begin(header, settings, None, lines=lines)), where, "")
+        log = SessionLog.begin(header, settings, None, lines=lines)
+        log.store = migrated(log.store, settings)
+        return cls(log, where, "")
 
     @classmethod
     def fork_from(
@@ -177,21 +182,26 @@ class SessionManager(SessionReader):
             InvalidSessionError: the source is empty or no session.
             OSError: it cannot be read, or the copy cannot be written (then there is none).
         """
-        from sessiontree import forks, migrations
+        from sessiontree import forks
         from sessiontree._native import Store
 
         settings = _options(options)
         source_file, cwd = resolve_path(os.fspath(source_path)), resolve_path(target_cwd)
         store = Store.open(source_file, lenient_header=settings.lenient_header)
+        SessionLog(store, settings, None).check_version(source_file)
         old = jsontext.loads(store.header())
-        if migrations.needs_migration(old):
-            store = Store.memory(b"".join(migrations.migrated_parts(store, settings.host)))
+        store = migrated(store, settings)
         folder = _folder(target_cwd, session_dir)
         new_id, stamp = _new_session_id(settings, id), _now(settings)
         path = _file_name(folder, stamp, new_id)
         header = forks.fork_header(old, new_id, stamp, cwd, source_file)
-        create_file(path, (part for parts in ([header], forks.body_parts(store)) for part in parts))
-        return cls.open(path, folder, cwd, **options)
+        parts = (part for parts in ([header], forks.body_parts(store)) for part in parts)
+        create_file(path, parts, sync=settings.durability == "fsync")
+        try:
+            return cls.open(path, folder, cwd, **options)
+        except BaseException:
+            os.unlink(path)
+            raise
 
     # ---- finding and listing
 
@@ -228,32 +238,50 @@ class SessionManager(SessionReader):
         return uuid4()
 
     def _append(
-        self, build: Callable[..., Any], *own: Any, conversation: bool = False, parent: Any = make.UNSET
+        self,
+        build: Callable[..., Any],
+        *own: Any,
+        conversation: bool = False,
+        parent: Any = make.UNSET,
+        needs: tuple[object, ...] = (),
     ) -> Any:
-        """Append what ``build(id, parent id, timestamp, *own)`` gives; the leaf moves when it is written."""
+        """Append what ``build(id, parent id, timestamp, *own)`` gives; the leaf moves when it is written.
+
+        Where the file turns out to be another one than before, all is done once more, on that one;
+        entries with the ids in ``needs`` must be in it.
+        """
         with self._lock:
-            log = self._log
-            log.check_writable()
-            while True:
+            for _ in range(_TRIES):
+                self._log.check_writable()
+                for id in needs:
+                    self._row(id)
                 above = self.get_leaf_id() if parent is make.UNSET else parent
-                id = self._new_id()
-                entry = build(id, above, _now(log.options), *own)
-                if self._write(jsontext.dumps(entry) + b"\n", conversation=conversation):
+                entry = build(self._new_id(), above, _now(self._log.options), *own)
+                if self._write(jsontext.dumps(entry) + b"\n", entry["id"], conversation=conversation):
                     return entry
+            raise self._restless()
+
+    def _restless(self) -> SessionFileLostError:
+        return SessionFileLostError(f"the file is replaced again and again ({self._place()})")
 
     def _append_for_id(self, build: Callable[..., Any], *own: Any, **how: Any) -> str:
         id: str = self._append(build, *own, **how)["id"]
         return id
 
-    def _write(self, lines: bytes, *, conversation: bool) -> bool:
+    def _write(self, lines: bytes, last_id: str, *, conversation: bool) -> bool:
         """Append lines; false if the file was another one, or an id taken, so that they must be built anew."""
-        log, leaf = self._log, self.get_leaf_id()
-        generation = log.generation
-        written = log.append(lines, conversation=conversation)
-        if written:
+        log, leaf, generation = self._log, self.get_leaf_id(), self._log.generation
+        change = log.append(lines, conversation=conversation)
+        if change == ALONE:
             self._leaf = len(log.store) - 1
+            return True
+        written = change[0]
+        if written:
+            self._leaf = log.store.find(last_id)
         elif generation != log.generation:
             self._find_leaf(leaf)
+        # Last of all: a program may turn warnings into errors.
+        log.tell(change)
         return written
 
     def _find_leaf(self, id: str | None) -> None:
@@ -293,11 +321,14 @@ class SessionManager(SessionReader):
             self._log.check_writable()
             batch = list(messages)
             talk = any(isinstance(m, dict) and m.get("role") in _CONVERSATION for m in batch)
-            while batch:
+            if not batch:
+                return []
+            for _ in range(_TRIES):
+                self._log.check_writable()
                 ids, lines = self._chain(batch)
-                if self._write(lines, conversation=talk):
+                if self._write(lines, ids[-1], conversation=talk):
                     return ids
-            return []
+            raise self._restless()
 
     def _chain(self, messages: Batch) -> tuple[Ids, bytes]:
         parent, ids, lines = self.get_leaf_id(), [], []
@@ -349,9 +380,9 @@ class SessionManager(SessionReader):
 
         with self._lock:
             self._log.check_writable()
-            system = get_current_system_message(self._contexts.projection(self._leaf).messages)
 
             def build(id: str, parent: str | None, now: str) -> Any:
+                system = get_current_system_message(self._contexts.projection(self._leaf).messages)
                 stored: Any = {**system, "timestamp": jsontext.parse_date(now)} if system else None
                 return make.compaction_entry(
                     id,
@@ -393,8 +424,7 @@ class SessionManager(SessionReader):
         """
         with self._lock:
             self._log.check_writable()
-            self._row(target_id)
-            return self._append_for_id(make.label_entry, target_id, label)
+            return self._append_for_id(make.label_entry, target_id, label, needs=(target_id,))
 
     def append_context_edit(self, target_id: str, replacement: Any) -> str:
         """Change what an earlier entry contributes to the context; gives the new entry's id.
@@ -413,7 +443,7 @@ class SessionManager(SessionReader):
             self._log.check_writable()
             row = self._row(target_id)
             edit = checked_edit(self._log, self._leaf, row, target_id, replacement)
-            return self._append_for_id(make.context_edit_entry, target_id, edit)
+            return self._append_for_id(make.context_edit_entry, target_id, edit, needs=(target_id,))
 
     # ---- branching
 
@@ -427,6 +457,7 @@ class SessionManager(SessionReader):
             self._log.check_open()
             self._leaf = self._row(entry_id)
             self._branched = True
+            self._remember_leaf()
 
     def reset_leaf(self) -> None:
         """Move the leaf before all entries: the next append is a new root. Nothing is written."""
@@ -434,6 +465,13 @@ class SessionManager(SessionReader):
             self._log.check_open()
             self._leaf = None
             self._branched = True
+            self._remember_leaf()
+
+    def _remember_leaf(self) -> None:
+        if self._log.options.remember_leaf:
+            from sessiontree import remembered
+
+            remembered.remember(self._log, self.get_leaf_id())
 
     def branch_with_summary(
         self,
@@ -452,11 +490,10 @@ class SessionManager(SessionReader):
         """
         with self._lock:
             self._log.check_writable()
-            if entry_id is not None:
-                self._row(entry_id)
             left = self.get_leaf_id() or "root"
             own = (left, summary, details, usage, from_hook)
-            return self._append_for_id(make.branch_summary_entry, *own, parent=entry_id)
+            needs = () if entry_id is None else (entry_id,)
+            return self._append_for_id(make.branch_summary_entry, *own, parent=entry_id, needs=needs)
 
     def create_branched_session(self, leaf_id: str) -> str | None:
         """Make a session of the path to an entry alone, and go on in it.
@@ -475,15 +512,20 @@ class SessionManager(SessionReader):
 
         with self._lock:
             log = self._log
-            log.check_open()
+            log.check_writable()
             row, options = self._row(leaf_id), log.options
             id, stamp = options.host.uuid7(), _now(options)
             parent = log.path if log.persisted else None
             header = forks.fork_header(log.header(), id, stamp, self._cwd, parent)
             lines = forks.branched_lines(log, self._labels, row, self._new_id_among)
             path = _file_name(self._session_dir, stamp, id) if log.persisted else None
-            self._attach(_branched_log(header, lines, options, path))
+            self._change_to(_branched_log(header, lines, options, path))
             return path
+
+    def _change_to(self, log: SessionLog) -> None:
+        """Leave the session for another one, once what was written is as durable as it is to be."""
+        self._log.flush()
+        self._attach(log)
 
     def _new_id_among(self, taken: set[str]) -> str:
         uuid4 = self._log.options.host.uuid4
@@ -501,7 +543,7 @@ class SessionManager(SessionReader):
             self._log.check_open()
             options, persisted = self._log.options, self._log.persisted
             folder = self._session_dir if persisted else None
-            self._attach(_named_log(options, self._cwd, folder, id, parent_session))
+            self._change_to(_named_log(options, self._cwd, folder, id, parent_session))
             return self._log.path
 
     def set_session_file(self, path: str | os.PathLike[str]) -> None:
@@ -516,7 +558,7 @@ class SessionManager(SessionReader):
                 if store is None
                 else SessionLog(store, options, resolved)
             )
-            self._attach(fresh)
+            self._change_to(fresh)
 
     def refresh(self) -> int:
         """Take in the whole lines that other writers appended; gives the number of new entries.
@@ -525,13 +567,25 @@ class SessionManager(SessionReader):
         entry.
         """
         with self._lock:
-            leaf, generation = self.get_leaf_id(), self._log.generation
-            new = self._log.refresh()
-            if self._log.options.read_only and not self._branched:
-                self._leaf = self._log.store.leaf()
-            elif generation != self._log.generation:
+            log, leaf = self._log, self.get_leaf_id()
+            before, generation = len(log.store), log.generation
+            change = log.refresh()
+            if log.options.read_only and not self._branched:
+                self._leaf = log.store.leaf()
+            elif generation != log.generation:
                 self._find_leaf(leaf)
-            return new
+            log.tell(change, wanted=True)
+            return max(0, len(log.store) - before)
+
+    def _recover(self) -> None:
+        """Go on in a process that was forked while another thread was at work on this session."""
+        self._lock = threading.RLock()
+        leaf = self._leaf
+        self._log.lock = self._lock
+        self._log.reopen()
+        self._labels = Labels(self._log)
+        if leaf is not None and leaf >= len(self._log.store):
+            self._leaf = self._log.store.leaf()
 
     def flush(self) -> None:
         """Make what was written durable, by the chosen ``durability``; creates no file."""
@@ -552,7 +606,8 @@ class SessionManager(SessionReader):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<SessionManager {self._log.path or 'in memory'}: {len(self._log.store)} entries>"
+        with self._lock:
+            return f"<SessionManager {self._place()}: {len(self._log.store)} entries>"
 
 
 def _options(given: OpenOptions) -> Options:
@@ -617,16 +672,6 @@ def _cwd_of(log: SessionLog, override: str | None) -> str:
         return override
     cwd = log.header().get("cwd")
     return cwd if isinstance(cwd, str) else os.getcwd()
-
-
-def _migrated_memory(log: SessionLog) -> SessionLog:
-    from sessiontree import migrations
-    from sessiontree._native import Store
-
-    if not migrations.needs_migration(log.header()):
-        return log
-    parts = migrations.migrated_parts(log.store, log.options.host)
-    return SessionLog(Store.memory(b"".join(parts)), log.options, None)
 
 
 def _branched_log(header: bytes, lines: Iterable[bytes], options: Options, path: str | None) -> SessionLog:

@@ -36,12 +36,21 @@ class SessionReader:
         """Take a log as the session's own; the leaf is its last entry with a string id."""
         from sessiontree._livecontext import LiveContext
 
+        log.lock = self._lock
         self._log = log
         self._labels = Labels(log)
         self._contexts = LiveContext(log)
-        self._leaf = log.store.leaf()
+        self._leaf = self._first_leaf()
         self._branched = False
         self._name: tuple[int | None, int, str | None] = (None, -1, None)
+
+    def _first_leaf(self) -> int | None:
+        log = self._log
+        if log.options.remember_leaf and log.on_disk:
+            from sessiontree import remembered
+
+            return remembered.recall(log)
+        return log.store.leaf()
 
     def _row(self, id: object) -> int:
         """Find an entry that must exist."""
@@ -65,7 +74,8 @@ class SessionReader:
 
     def get_session_id(self) -> str:
         """Give the session's id."""
-        header: dict[str, str] = self._log.header()
+        with self._lock:
+            header: dict[str, str] = self._log.header()
         return header["id"]
 
     def get_session_file(self) -> str | None:
@@ -84,7 +94,8 @@ class SessionReader:
 
     def get_header(self) -> SessionHeader:
         """Give the session header as a fresh dict, unknown fields included."""
-        header: SessionHeader = self._log.header()  # type: ignore[assignment]
+        with self._lock:
+            header: SessionHeader = self._log.header()  # type: ignore[assignment]
         return header
 
     @property
@@ -98,15 +109,17 @@ class SessionReader:
 
     def get_leaf_id(self) -> str | None:
         """Give the id of the entry that the next append hangs on; None before any entry."""
-        leaf = self._leaf
-        if leaf is None:
-            return None
-        id = self._log.store.id(leaf)
+        with self._lock:
+            self._log.check_open()
+            if self._leaf is None:
+                return None
+            id = self._log.store.id(self._leaf)
         return id if isinstance(id, str) else None
 
     def get_leaf_entry(self) -> SessionEntry | None:
         """Give the leaf's entry, or None before any entry."""
         with self._lock:
+            self._log.check_open()
             return None if self._leaf is None else self._log.entry(self._leaf)
 
     def get_entry(self, id: str) -> SessionEntry | None:
@@ -133,8 +146,9 @@ class SessionReader:
 
     def get_entry_count(self) -> int:
         """Count the different ids; entries without an id count together as one (as pi does)."""
-        self._log.check_open()
-        return self._log.store.distinct_ids()
+        with self._lock:
+            self._log.check_open()
+            return self._log.store.distinct_ids()
 
     def get_children(self, id: str | None) -> list[SessionEntry]:
         """Give the entries whose ``parentId`` is exactly this id, in file order; None gives the roots."""

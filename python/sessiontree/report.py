@@ -62,21 +62,19 @@ class OpenReport:
     @property
     def orphans(self) -> list[str]:
         """Ids of the entries whose parent is not in the file, in file order; computed when asked for."""
-        store = self._log.store
-        return [str(store.id(row)) for row in store.orphans().tolist()]
+        with self._log.lock:
+            store = self._log.store
+            return [str(store.id(row)) for row in store.orphans().tolist()]
 
     @property
     def duplicate_ids(self) -> list[str]:
         """String ids that stand in more than one entry, in file order; computed when asked for."""
-        store = self._log.store
-        if store.distinct_ids() == len(store):
-            return []
-        again = {
-            str(store.id(row)): None
-            for row in range(len(store))
-            if store.has_text_id(row) and store.owner(row) != row
-        }
-        return list(again)
+        with self._log.lock:
+            store = self._log.store
+            if store.distinct_ids() == len(store):
+                return []
+            rows = (row for row in range(len(store)) if store.has_text_id(row) and store.owner(row) != row)
+            return list(dict.fromkeys(str(store.id(row)) for row in rows))
 
     def __bool__(self) -> bool:
         return bool(

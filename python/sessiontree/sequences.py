@@ -32,25 +32,27 @@ class _RowSequence(Sequence):  # type: ignore[type-arg]
         return type(self)(self._log, rows, self._generation)
 
     def _read(self, rows: Rows | range) -> list[Any]:
-        """Give what stands at the rows."""
+        """Give what stands at the rows; the lock is held, and the rows mean what they meant."""
         raise NotImplementedError
+
+    def _batch(self, rows: Rows | range) -> list[Any]:
+        with self._log.lock:
+            self._log.check_generation(self._generation)
+            return self._read(rows)
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return self._of(self._rows[index])
         row = self._rows[index]
-        self._log.check_generation(self._generation)
-        return self._read(range(row, row + 1))[0]
+        return self._batch(range(row, row + 1))[0]
 
     def __iter__(self) -> Iterator[Any]:
         for start in range(0, len(self._rows), _BATCH):
-            self._log.check_generation(self._generation)
-            yield from self._read(self._rows[start : start + _BATCH])
+            yield from self._batch(self._rows[start : start + _BATCH])
 
     def __reversed__(self) -> Iterator[Any]:
         for end in range(len(self._rows), 0, -_BATCH):
-            self._log.check_generation(self._generation)
-            yield from reversed(self._read(self._rows[max(0, end - _BATCH) : end]))
+            yield from reversed(self._batch(self._rows[max(0, end - _BATCH) : end]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, (str, bytes)) or len(other) != len(self):

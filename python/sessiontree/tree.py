@@ -46,31 +46,39 @@ class TreeNode:
     @property
     def id(self) -> Any:
         """The entry's id; its body is not read for it."""
-        return self._log.store.id(self._row)
+        with self._log.lock:
+            self._log.check_generation(self._generation)
+            return self._log.store.id(self._row)
 
     @property
     def entry(self) -> Any:
         """The entry as a fresh dict."""
-        self._log.check_generation(self._generation)
-        return self._log.entry(self._row)
+        with self._log.lock:
+            self._log.check_generation(self._generation)
+            return self._log.entry(self._row)
 
     @property
     def children(self) -> list[TreeNode]:
         """The nodes below, sorted by time; entries with an unknown time come last, in file order."""
-        self._log.check_generation(self._generation)
-        rows = _by_time(self._log, self._log.store.tree_children(self._row))
-        return [TreeNode(self._log, self._labels, row) for row in rows]
+        with self._log.lock:
+            self._log.check_generation(self._generation)
+            rows = _by_time(self._log, self._log.store.tree_children(self._row))
+            return [TreeNode(self._log, self._labels, row) for row in rows]
+
+    def _label(self) -> tuple[Any, Any] | None:
+        with self._log.lock:
+            return self._labels.get(self.id)
 
     @property
     def label(self) -> Any:
         """The entry's label, or None."""
-        found = self._labels.get(self.id)
+        found = self._label()
         return found[0] if found else None
 
     @property
     def label_timestamp(self) -> Any:
         """When the label was set, or None."""
-        found = self._labels.get(self.id)
+        found = self._label()
         return found[1] if found else None
 
     def __repr__(self) -> str:

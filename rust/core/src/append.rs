@@ -5,15 +5,23 @@
 //! then adds its lines with one `O_APPEND` write. A write that stops half way is cut back if nobody
 //! else wrote meanwhile, and closed with an LF otherwise: the file never ends in half a line that
 //! the next append would be glued to. The index changes only after the bytes are in the file.
+//!
+//! Some writers take no lock (pi is one). Where such a writer gets in between the look at the file's
+//! size and the write, the position behind the write tells it: then the index is brought up from the
+//! file, and lines that were glued to half a line of the other one are written once more.
 
-use crate::draft::{self, write_counted};
+use crate::draft::{self, Draft, write_counted};
 use crate::envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{Line, Source};
+use crate::place::{self, Identity};
 use crate::store::{Backing, Store, Tail};
-use std::fs::{Metadata, OpenOptions};
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek};
 use std::path::Path;
+
+/// How often something that others keep undoing is tried.
+const TRIES: usize = 100;
 
 /// What an append or a refresh met besides its own work.
 // Five independent facts, each of which a caller may tell its user.
@@ -42,69 +50,87 @@ pub struct How {
     pub sync: bool,
 }
 
-#[cfg(unix)]
-pub(crate) fn same_file(a: &Metadata, b: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
+/// The write handle.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    file: File,
+    id: Identity,
 }
 
-#[cfg(not(unix))]
-pub(crate) fn same_file(a: &Metadata, b: &Metadata) -> bool {
-    a.created().ok() == b.created().ok()
-}
+type GoOn<'a> = &'a mut dyn FnMut() -> bool;
 
 impl Store {
     /// Takes in whole lines that others appended; only reads.
-    pub fn refresh(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Change> {
+    pub fn refresh(&mut self, go_on: GoOn<'_>) -> Result<Change> {
         let Backing::File(reader) = &self.backing else {
             return Ok(Change::default());
         };
-        let held = reader.metadata().map_err(|e| Error::io(e, &self.path))?;
-        match std::fs::metadata(&self.path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => self.take_in(held.len(), false, go_on),
-            Err(e) => Err(Error::io(e, &self.path)),
-            Ok(named) if same_file(&named, &held) => self.take_in(named.len(), false, go_on),
-            Ok(_) => self.scan_again(go_on),
+        let named = Identity::named(&self.path).map_err(|e| Error::io(e, &self.path))?;
+        let mut change = Change::default();
+        match named {
+            Some((id, size)) if id == self.held => {
+                self.take_in(size, false, &mut change, go_on)?;
+            }
+            Some(_) => self.scan_again(&mut change, go_on)?,
+            None => {
+                let held = reader.metadata().map_err(|e| Error::io(e, &self.path))?;
+                self.take_in(held.len(), false, &mut change, go_on)?;
+            }
         }
+        Ok(change)
     }
 
-    /// Brings the index up to a file of `size` bytes.
+    /// Brings the index up to a file of `size` bytes. With `whole_tail` a last line without LF
+    /// counts as well.
     fn take_in(
         &mut self,
         size: u64,
         whole_tail: bool,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Change> {
-        if size == self.end {
-            return Ok(Change::default());
+        change: &mut Change,
+        go_on: GoOn<'_>,
+    ) -> Result<()> {
+        if size == self.end && !(whole_tail && self.tail == Tail::Torn) {
+            return Ok(());
         }
-        if size < self.end || !self.seam_holds()? {
-            return self.scan_again(go_on);
+        // A torn line may have been taken back by its writer.
+        let cut = size < self.end && !(self.tail == Tail::Torn && size >= self.sealed_end);
+        if cut || size != self.end && !self.seam_holds()? {
+            return self.scan_again(change, go_on);
         }
         let before = self.index.len();
-        self.scan(whole_tail, go_on)?;
-        Ok(Change {
-            foreign: (self.index.len() - before) as u64,
-            ..Change::default()
-        })
+        let result = self.scan(whole_tail, go_on);
+        change.foreign += (self.index.len() - before) as u64;
+        result
     }
 
-    /// Whether the bytes behind the index go on where it ends. A last line without LF that was
-    /// taken as an entry must have got its LF, else it has grown into something else.
+    /// Whether the bytes behind the index go on where it ends: the header is the one that was read,
+    /// the last line still ends there. A last line without LF that was taken as an entry must have
+    /// got its LF, else it has grown into something else.
     fn seam_holds(&mut self) -> Result<bool> {
-        if self.tail != Tail::Whole {
-            return Ok(true);
-        }
-        let mut next = [0];
+        let at = match self.tail {
+            Tail::Whole => self.end,
+            Tail::Clean | Tail::Torn => self.sealed_end.saturating_sub(1),
+        };
+        let mut seam = [0];
         let got = self
             .backing
-            .read_at(&mut next, self.end)
+            .read_at(&mut seam, at)
             .map_err(|e| Error::io(e, &self.path))?;
-        if got == 1 && next[0] != b'\n' {
+        if got == 0 || seam[0] != b'\n' || !self.header_stands()? {
             return Ok(false);
         }
-        self.close_tail(1);
+        if self.tail == Tail::Whole {
+            self.close_tail(1);
+        }
         Ok(true)
+    }
+
+    fn header_stands(&self) -> Result<bool> {
+        match self.header() {
+            Ok(header) => Ok(Self::mark(&header) == self.header_mark),
+            Err(e) if matches!(e.kind(), ErrorKind::Lost { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     /// The tail's line has got its LF: it is a line like any other now.
@@ -115,32 +141,65 @@ impl Store {
         self.tail = Tail::Clean;
     }
 
-    /// The file is another one, or was cut: starts over.
-    fn scan_again(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Change> {
-        let fresh = Self::open(&self.path, self.options, go_on)?;
+    /// The file is another one, or was cut: starts over, if it is the same session still.
+    fn scan_again(&mut self, change: &mut Change, go_on: GoOn<'_>) -> Result<()> {
+        let mut fresh = match Self::open(&self.path, self.options, go_on) {
+            Ok(fresh) => fresh,
+            Err(e) => return Err(self.gone(e)),
+        };
+        if fresh.session != self.session {
+            return Err(Error::lost(
+                &self.path,
+                0,
+                "another session has taken the place of this one",
+            ));
+        }
+        fresh.writer = self.writer.take().filter(|w| w.id == fresh.held);
         *self = fresh;
-        Ok(Change {
-            replaced: true,
-            ..Change::default()
-        })
+        change.replaced = true;
+        Ok(())
     }
 
-    /// Appends whole lines (each with its LF), all or nothing. Their rows are the last ones then.
-    pub fn append(&mut self, lines: &[u8], how: How) -> Result<Change> {
+    /// What it means that an open session's file is no session.
+    fn gone(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::NotASession { byte, .. } => {
+                Error::lost(&self.path, *byte, "the file is no session any more")
+            }
+            ErrorKind::Io { .. } if error.is(io::ErrorKind::NotFound) => {
+                let reason = "the file has vanished, and what is still open of it was cut";
+                Error::lost(&self.path, 0, reason)
+            }
+            _ => error,
+        }
+    }
+
+    /// Appends whole lines (each with its LF), all or nothing. Unless something is changed by
+    /// others, their rows are the last ones then.
+    pub fn append(&mut self, lines: &[u8], how: How, go_on: GoOn<'_>) -> Result<Change> {
+        let mut change = Change::default();
         if let Backing::Memory(_) = self.backing {
             self.push_memory(lines)?;
-            return Ok(Change {
-                written: true,
-                ..Change::default()
-            });
+            change.written = true;
+            return Ok(change);
         }
-        let mut change = self.writer_ready()?;
-        let result = self.append_locked(lines, how, &mut change);
+        if self.pid != std::process::id() {
+            // Inherited from the parent: its lock is the parent's as well.
+            self.writer = None;
+            self.pid = std::process::id();
+        }
+        let result = self.append_locked(lines, how, &mut change, go_on);
         if let Some(writer) = &self.writer {
-            // Closing the descriptor would free the lock as well; an error here changes nothing.
-            let _ = writer.unlock();
+            place::unlock(&writer.file);
         }
-        result.map(|()| change)
+        // A session that was scanned again is told even if nothing could be written to it.
+        match result {
+            Err(_) if change.replaced => Ok(Change {
+                written: false,
+                ..change
+            }),
+            other => other.map(|()| change),
+        }
     }
 
     fn push_memory(&mut self, lines: &[u8]) -> Result<()> {
@@ -153,37 +212,49 @@ impl Store {
         self.index_own(lead.len() as u64, lines)
     }
 
-    /// Opens and locks a handle on the file that the path names now.
-    fn writer_ready(&mut self) -> Result<Change> {
-        if self.pid != std::process::id() {
-            self.writer = None;
-            self.pid = std::process::id();
-        }
-        let mut change = Change::default();
-        for _ in 0..100 {
-            if self.writer.is_none() {
-                change.rebuilt |= self.open_writer()?;
+    fn append_locked(
+        &mut self,
+        lines: &[u8],
+        how: How,
+        change: &mut Change,
+        go_on: GoOn<'_>,
+    ) -> Result<()> {
+        let (id, size) = self.lock_writer(change, go_on)?;
+        if how.strict && (id != self.held || size != self.end) {
+            return Err(ErrorKind::Conflict {
+                path: self.path.clone(),
             }
-            let Some(writer) = &self.writer else { continue };
-            writer.lock().map_err(|e| Error::io(e, &self.path))?;
-            let held = writer.metadata().map_err(|e| Error::io(e, &self.path))?;
-            match std::fs::metadata(&self.path) {
-                Ok(named) if same_file(&named, &held) => {
-                    let read_from = match &self.backing {
-                        Backing::File(f) => f.metadata().map_err(|e| Error::io(e, &self.path))?,
-                        Backing::Memory(_) => return Ok(change),
-                    };
-                    if !same_file(&read_from, &held) {
-                        let writer = self.writer.take();
-                        let fresh = self.scan_again(&mut || true);
-                        self.writer = writer;
-                        change.replaced |= fresh?.replaced;
-                    }
-                    return Ok(change);
+            .into());
+        }
+        if id == self.held {
+            self.take_in(size, true, change, go_on)?;
+        } else {
+            self.scan_again(change, go_on)?;
+        }
+        if change.replaced || change.foreign > 0 && self.takes_a_new_id(lines) {
+            return Ok(());
+        }
+        change.written = self.write_lines(lines, how.sync, change, go_on)?;
+        Ok(())
+    }
+
+    /// Opens and locks the file that the path names now; which one it is, and its size.
+    fn lock_writer(&mut self, change: &mut Change, go_on: GoOn<'_>) -> Result<(Identity, u64)> {
+        for _ in 0..TRIES {
+            if self.writer.is_none() {
+                self.writer = self.open_writer()?;
+            }
+            let Some(writer) = &self.writer else {
+                change.rebuilt |= self.rebuild(change, go_on)?;
+                continue;
+            };
+            place::lock(&writer.file, &self.path, go_on)?;
+            match Identity::named(&self.path).map_err(|e| Error::io(e, &self.path))? {
+                Some((id, size)) if id == writer.id => return Ok((id, size)),
+                _ => {
+                    place::unlock(&writer.file);
+                    self.writer = None;
                 }
-                Ok(_) => self.writer = None,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => self.writer = None,
-                Err(e) => return Err(Error::io(e, &self.path)),
             }
         }
         Err(Error::lost(
@@ -193,86 +264,148 @@ impl Store {
         ))
     }
 
-    /// Opens the write handle; true if the file had vanished and was written anew.
-    fn open_writer(&mut self) -> Result<bool> {
-        match OpenOptions::new().append(true).open(&self.path) {
-            Ok(file) => {
-                self.writer = Some(file);
-                Ok(false)
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                self.rebuild()?;
-                Ok(true)
-            }
+    /// Opens the write handle; None if the file has vanished.
+    fn open_writer(&self) -> Result<Option<Writer>> {
+        match place::open_to_append(&self.path) {
+            Ok((file, meta)) => Ok(Some(Writer {
+                file,
+                id: Identity::of(&meta),
+            })),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::io(e, &self.path)),
         }
     }
 
-    /// Writes a vanished file anew from the descriptor that is still open.
-    fn rebuild(&mut self) -> Result<()> {
-        let all = self.read(0, self.end)?;
-        let file = draft::create(&self.path, &[&all], true)?;
+    /// Writes a vanished file anew from the descriptor that is still open, with all that it has;
+    /// false if another process was faster.
+    fn rebuild(&mut self, change: &mut Change, go_on: GoOn<'_>) -> Result<bool> {
+        let Backing::File(held) = &self.backing else {
+            return Ok(false);
+        };
+        let meta = held.metadata().map_err(|e| Error::io(e, &self.path))?;
+        self.take_in(meta.len(), false, change, go_on)?;
+        if change.replaced {
+            return Ok(false);
+        }
+        let mut draft = Draft::begin(&self.path)?;
+        let mut at = 0;
+        while at < self.end {
+            let part = self.read(at, (self.end - at).min(1 << 20))?;
+            draft.write(&part)?;
+            at += part.len() as u64;
+        }
+        draft
+            .look_like(&meta)
+            .map_err(|e| Error::io(e, &self.path))?;
+        match draft.publish(true) {
+            Ok(file) => {
+                self.hold(file)?;
+                Ok(true)
+            }
+            Err(e) if e.is(io::ErrorKind::AlreadyExists) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Reads from this file from now on.
+    fn hold(&mut self, file: File) -> Result<()> {
+        let meta = file.metadata().map_err(|e| Error::io(e, &self.path))?;
+        self.held = Identity::of(&meta);
         self.backing = Backing::File(file);
         Ok(())
     }
 
-    fn append_locked(&mut self, lines: &[u8], how: How, change: &mut Change) -> Result<()> {
-        let size = self.writer_size()?;
-        let met = self.take_in(size, true, &mut || true)?;
-        change.foreign += met.foreign;
-        change.replaced |= met.replaced;
-        if how.strict && (change.foreign > 0 || change.replaced) {
-            return Err(ErrorKind::Conflict {
-                path: self.path.clone(),
-                foreign: change.foreign,
-            }
-            .into());
-        }
-        if change.replaced || change.foreign > 0 && self.takes_a_new_id(lines) {
-            return Ok(());
-        }
-        let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
-        change.sealed = self.tail == Tail::Torn;
-        self.write(&[lead, lines].concat(), how.sync)?;
-        change.written = true;
-        self.index_own(lead.len() as u64, lines)
-    }
-
-    fn writer_size(&self) -> Result<u64> {
-        let size = self
-            .writer
-            .as_ref()
-            .map_or(Ok(0), |w| w.metadata().map(|m| m.len()));
-        size.map_err(|e| Error::io(e, &self.path))
-    }
-
     /// Whether an entry that was just taken in has the id of one that is to be written.
     fn takes_a_new_id(&self, lines: &[u8]) -> bool {
-        lines.split(|&b| b == b'\n').any(|line| {
-            envelope::read(line).is_ok_and(|e| {
-                matches!(e.id, envelope::Key::Text(_)) && self.index.find(&e.id).is_some()
+        lines
+            .split(|&b| b == b'\n')
+            .any(|line| self.place_of(line).is_some())
+    }
+
+    /// Where the entry with this line's id lies, if it has a string id.
+    fn place_of(&self, line: &[u8]) -> Option<u64> {
+        let envelope = envelope::read(line).ok()?;
+        let text = matches!(envelope.id, envelope::Key::Text(_));
+        let row = self.index.find(&envelope.id).filter(|_| text)?;
+        Some(self.index.span(row).0)
+    }
+
+    /// Writes under the lock, and takes the lines into the index; false if the file was emptied under
+    /// the write.
+    fn write_lines(
+        &mut self,
+        lines: &[u8],
+        sync: bool,
+        change: &mut Change,
+        go_on: GoOn<'_>,
+    ) -> Result<bool> {
+        for _ in 0..TRIES {
+            let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
+            let end = self.write(lead, lines, sync)?;
+            if end == self.end + (lead.len() + lines.len()) as u64 {
+                change.sealed |= self.tail == Tail::Torn;
+                return self.index_own(lead.len() as u64, lines).map(|()| true);
+            }
+            let from = self.sealed_end;
+            self.take_in(end, true, change, go_on)?;
+            let found = self.has_lines(lines, if change.replaced { 0 } else { from });
+            if found {
+                let own = memchr::memchr_iter(b'\n', lines).count() as u64;
+                change.foreign = change.foreign.saturating_sub(own);
+            }
+            if found || change.replaced {
+                return Ok(found);
+            }
+        }
+        Err(Error::lost(
+            &self.path,
+            self.end,
+            "other writers get in between again and again",
+        ))
+    }
+
+    /// Whether the first of these lines lies in the file from `from` on. The others follow an LF of
+    /// our own and cannot be glued to anything.
+    fn has_lines(&self, lines: &[u8], from: u64) -> bool {
+        let first = lines.split(|&b| b == b'\n').next().unwrap_or_default();
+        self.place_of(first).is_some_and(|at| at >= from)
+    }
+
+    /// Writes at the end of the file; the offset behind the written bytes.
+    fn write(&mut self, lead: &[u8], lines: &[u8], sync: bool) -> Result<u64> {
+        let Some(writer) = &self.writer else {
+            return Err(Error::io(io::ErrorKind::NotFound.into(), &self.path));
+        };
+        let joined;
+        let bytes = if lead.is_empty() {
+            lines
+        } else {
+            joined = [lead, lines].concat();
+            &joined
+        };
+        let (done, result) = write_counted(&writer.file, bytes);
+        let result = result
+            .and_then(|()| {
+                if sync {
+                    writer.file.sync_data()
+                } else {
+                    Ok(())
+                }
             })
+            .and_then(|()| (&writer.file).stream_position());
+        result.map_err(|error| {
+            self.roll_back(writer, done as u64);
+            Error::io(error, &self.path)
         })
     }
 
-    fn write(&mut self, bytes: &[u8], sync: bool) -> Result<()> {
-        let Some(writer) = &self.writer else {
-            return Ok(());
-        };
-        let (done, result) = write_counted(writer, bytes);
-        let result = result.and_then(|()| if sync { writer.sync_data() } else { Ok(()) });
-        let Err(error) = result else { return Ok(()) };
-        self.roll_back(done as u64);
-        Err(Error::io(error, &self.path))
-    }
-
     /// Takes back the `done` bytes of a failed write, or closes them off if others wrote as well.
-    fn roll_back(&self, done: u64) {
-        let Some(writer) = &self.writer else { return };
-        match writer.metadata().map(|m| m.len()) {
-            Ok(size) if size == self.end + done => drop(writer.set_len(self.end)),
-            Ok(_) => drop(write_counted(writer, b"\n")),
-            Err(_) => {}
+    fn roll_back(&self, writer: &Writer, done: u64) {
+        let size = writer.file.metadata().map(|m| m.len()).ok();
+        let ours = size == Some(self.end + done);
+        if done > 0 && !(ours && writer.file.set_len(self.end).is_ok()) {
+            // Where this fails too, the next append sees that the file has grown, and seals it.
+            drop(write_counted(&writer.file, b"\n"));
         }
     }
 
@@ -307,10 +440,20 @@ impl Store {
         let Backing::Memory(memory) = &self.backing else {
             return Ok(());
         };
-        let file = draft::create(path, &[memory, lines], how.sync)?;
-        self.backing = Backing::File(file);
+        let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
+        let file = draft::create(path, &[memory, lead, lines], how.sync)?;
         path.clone_into(&mut self.path);
         self.pid = std::process::id();
-        self.index_own(0, lines)
+        self.hold(file)?;
+        self.index_own(lead.len() as u64, lines)
+    }
+
+    /// Lets go of the file and the index.
+    pub fn close(&mut self) {
+        *self = Self::empty(
+            std::mem::take(&mut self.path),
+            Backing::Memory(Vec::new()),
+            self.options,
+        );
     }
 }

@@ -2,59 +2,90 @@
 //!
 //! A draft is a temporary file beside its target. It is either linked to a name that nobody has yet,
 //! or renamed over the file it replaces; until then the target does not change, and a draft that is
-//! dropped leaves nothing behind. The temporary file is locked while it is written, so that a sweep
-//! of left-overs can tell the living from the dead.
+//! dropped leaves nothing behind.
+//!
+//! A writer that is killed leaves its temporary file. These have one of a few names, the same ones in
+//! every folder (`.0.sessiontree-tmp`, ...), and are locked as long as somebody works with them. So
+//! the next writer finds what is left over by asking for those names, not by reading a folder of ten
+//! thousand sessions, and tells the living from the dead by their locks.
 
-use crate::append::same_file;
 use crate::error::{Error, Result};
-use std::fs::{File, OpenOptions};
+use crate::place::{self, Claim, Identity};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// The ending of temporary files.
 pub const TEMPORARY: &str = ".sessiontree-tmp";
 
+/// How many drafts can be on their way in one folder at once.
+const SLOTS: usize = 16;
+
+/// How long to wait for one of them.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where the file system has no locks: a temporary file of this age is nobody's.
+const OLD: Duration = Duration::from_secs(3600);
+
+/// A temporary file's name; the file is removed when this is dropped, unless it was moved away.
+#[derive(Debug)]
+struct Temporary(Option<PathBuf>);
+
+impl Temporary {
+    fn path(&self) -> &Path {
+        self.0.as_deref().unwrap_or(Path::new(""))
+    }
+
+    fn moved(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Nothing more can be done about a file that cannot be removed; a sweep takes it later.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 /// A file on its way.
 #[derive(Debug)]
 pub struct Draft {
+    // Before the file: its name goes while its lock is still held.
+    temporary: Temporary,
     file: File,
-    temporary: PathBuf,
     target: PathBuf,
-    done: bool,
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.done {
-            // Nothing more can be done about a file that cannot be removed; a sweep takes it later.
-            let _ = std::fs::remove_file(&self.temporary);
-        }
-    }
+    /// Folders that were made for it, outermost first.
+    made: Vec<PathBuf>,
 }
 
 impl Draft {
     /// Begins a file that will stand at `path`. Links are followed, also where they dangle; missing
     /// folders are made.
     pub fn begin(path: &Path) -> Result<Self> {
-        Self::try_begin(path).map_err(|e| Error::io(e, path))
+        let target = resolve_links(path).map_err(|e| Error::io(e, path))?;
+        Self::beside(target).map_err(|e| Error::io(e, path))
     }
 
-    fn try_begin(path: &Path) -> io::Result<Self> {
-        let target = resolve_links(path)?;
-        if let Some(folder) = target.parent().filter(|f| !f.as_os_str().is_empty()) {
-            make_folder(folder)?;
-        }
-        let temporary = temporary_beside(&target);
-        let file = private(OpenOptions::new().write(true).create_new(true)).open(&temporary)?;
-        let draft = Self {
-            file,
-            temporary,
-            target,
-            done: false,
+    fn beside(target: PathBuf) -> io::Result<Self> {
+        let folder = folder_of(&target);
+        let mut made = Vec::new();
+        let (file, temporary) = match take_slot(folder) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                make_folders(folder, &mut made)?;
+                take_slot(folder)?
+            }
+            other => other?,
         };
-        draft.file.lock()?;
-        Ok(draft)
+        Ok(Self {
+            temporary: Temporary(Some(temporary)),
+            file,
+            target,
+            made,
+        })
     }
 
     /// Adds bytes.
@@ -64,90 +95,182 @@ impl Draft {
             .map_err(|e| Error::io(e, &self.target))
     }
 
-    /// The open temporary file, for copies that need no buffer.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Gives the file its name, which nobody may have yet.
-    pub fn publish(mut self, sync: bool) -> Result<()> {
-        self.try_publish(sync)
-            .map_err(|e| Error::io(e, &self.target))
+    /// Gives the file its name, which nobody may have yet; the open file.
+    pub fn publish(mut self, sync: bool) -> Result<File> {
+        match self.try_publish(sync) {
+            Ok(()) => {
+                place::unlock(&self.file);
+                Ok(self.file)
+            }
+            Err(e) => Err(Error::io(e, &self.target)),
+        }
     }
 
     fn try_publish(&mut self, sync: bool) -> io::Result<()> {
         if sync {
             self.file.sync_all()?;
         }
-        std::fs::hard_link(&self.temporary, &self.target)?;
-        std::fs::remove_file(&self.temporary)?;
-        self.done = true;
-        if sync {
-            sync_folder(&self.target)
+        if link(self.temporary.path(), &self.target)? {
+            self.temporary.moved();
         } else {
-            Ok(())
+            // A name that cannot be removed now is taken by a sweep.
+            drop(std::mem::replace(&mut self.temporary, Temporary(None)));
         }
-    }
-
-    /// Puts the file in the place of the one that `old` holds locked; mode kept, always synced.
-    pub fn replace(mut self, old: &File) -> Result<()> {
-        self.try_replace(old)
-            .map_err(|e| Error::io(e, &self.target))
-    }
-
-    fn try_replace(&mut self, old: &File) -> io::Result<()> {
-        self.file.set_permissions(old.metadata()?.permissions())?;
-        self.file.sync_all()?;
-        std::fs::rename(&self.temporary, &self.target)?;
-        self.done = true;
-        sync_folder(&self.target)
-    }
-}
-
-/// Opens a file for writing and locks it, making sure that the path still names it then.
-pub fn lock_in_place(path: &Path) -> Result<File> {
-    let io_error = |e| Error::io(e, path);
-    for _ in 0..100 {
-        let file = OpenOptions::new()
-            .append(true)
-            .open(path)
-            .map_err(io_error)?;
-        file.lock().map_err(io_error)?;
-        let named = std::fs::metadata(path).map_err(io_error)?;
-        if same_file(&named, &file.metadata().map_err(io_error)?) {
-            return Ok(file);
+        if sync && let Err(error) = self.sync_folders() {
+            std::fs::remove_file(&self.target)?;
+            return Err(error);
         }
+        Ok(())
     }
-    Err(Error::lost(path, 0, "the file is replaced again and again"))
-}
 
-/// Creates a session file with this content, all or nothing. An empty file is filled in place.
-pub fn create(path: &Path, parts: &[&[u8]], sync: bool) -> Result<File> {
-    let io_error = |e| Error::io(e, path);
-    let target = resolve_links(path).map_err(io_error)?;
-    match std::fs::metadata(&target) {
-        Ok(meta) if meta.is_file() && meta.len() == 0 => {
-            fill_empty(&target, parts, sync).map_err(io_error)?;
-        }
-        Ok(_) => return Err(io_error(io::ErrorKind::AlreadyExists.into())),
-        Err(_) => {
-            let mut draft = Draft::begin(path)?;
-            for part in parts {
-                draft.write(part)?;
+    fn sync_folders(&self) -> io::Result<()> {
+        sync_folder(folder_of(&self.target))?;
+        self.made.iter().try_for_each(|f| sync_folder(folder_of(f)))
+    }
+
+    /// Puts the file in the place of one that is held; owner and mode are kept, and it is always
+    /// synced. None, with nothing done, if that one has changed its size or its name since.
+    fn replace(mut self, old: &Held) -> Result<Option<File>> {
+        match self.try_replace(&old.file, old.size) {
+            Ok(true) => {
+                place::unlock(&self.file);
+                Ok(Some(self.file))
             }
-            draft.publish(sync)?;
+            Ok(false) => Ok(None),
+            Err(e) => Err(Error::io(e, &self.target)),
         }
     }
-    File::open(&target).map_err(io_error)
+
+    fn try_replace(&mut self, old: &File, size: u64) -> io::Result<bool> {
+        self.look_like(&old.metadata()?)?;
+        self.file.sync_all()?;
+        let meta = old.metadata()?;
+        if Identity::named(&self.target)? != Some((Identity::of(&meta), size)) {
+            return Ok(false);
+        }
+        std::fs::rename(self.temporary.path(), &self.target)?;
+        self.temporary.moved();
+        // Whether the old or the new name survives a crash now, the session is whole.
+        let _ = sync_folder(folder_of(&self.target));
+        Ok(true)
+    }
+
+    /// Takes over mode and owner of a file.
+    pub(crate) fn look_like(&self, meta: &Metadata) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{MetadataExt, fchown};
+            let own = self.file.metadata()?;
+            if (own.uid(), own.gid()) != (meta.uid(), meta.gid()) {
+                // Only root may give files away; the group is the next best.
+                let _ = fchown(&self.file, Some(meta.uid()), Some(meta.gid()))
+                    .or_else(|_| fchown(&self.file, None, Some(meta.gid())));
+            }
+        }
+        self.file.set_permissions(meta.permissions())
+    }
 }
 
-fn fill_empty(target: &Path, parts: &[&[u8]], sync: bool) -> io::Result<()> {
-    let file = OpenOptions::new().append(true).open(target)?;
-    file.lock()?;
+/// A file that is locked for its replacement.
+#[derive(Debug)]
+pub struct Held {
+    file: File,
+    size: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        place::unlock(&self.file);
+    }
+}
+
+impl Held {
+    /// Locks the file that a path names.
+    pub fn lock(path: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<Self> {
+        let file = place::lock_in_place(path, go_on)?;
+        let meta = file.metadata().map_err(|e| Error::io(e, path))?;
+        Ok(Self {
+            file,
+            size: meta.len(),
+        })
+    }
+
+    /// Puts a draft in its place; false, with nothing done, if it has changed since it was locked.
+    pub fn replaced_by(&self, draft: Draft) -> Result<bool> {
+        draft.replace(self).map(|file| file.is_some())
+    }
+}
+
+/// Gives a file a second name that nobody has yet; true if the first name is gone by that.
+fn link(from: &Path, to: &Path) -> io::Result<bool> {
+    use io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
+    match std::fs::hard_link(from, to) {
+        Ok(()) => Ok(false),
+        // File systems without links (FAT, some network and user-space ones).
+        Err(e)
+            if [PermissionDenied, Unsupported, TooManyLinks, CrossesDevices]
+                .contains(&e.kind()) =>
+        {
+            rename_to_new(from, to).map(|()| true)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Renames a file to a name that nobody has yet, by taking the name with an empty file first.
+fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    let taken = private(OpenOptions::new().write(true).create_new(true)).open(to)?;
+    let renamed = match Identity::named(to)? {
+        Some(now) if now == (Identity::of(&taken.metadata()?), 0) => std::fs::rename(from, to),
+        _ => return Err(io::ErrorKind::AlreadyExists.into()),
+    };
+    if renamed.is_err() {
+        let _ = std::fs::remove_file(to);
+    }
+    renamed
+}
+
+/// Creates a session file with this content, all or nothing. An empty file is given its content, any
+/// other one is an error. The open file.
+pub fn create(path: &Path, parts: &[&[u8]], sync: bool) -> Result<File> {
+    let target = resolve_links(path).map_err(|e| Error::io(e, path))?;
+    match std::fs::metadata(&target) {
+        Ok(meta) if meta.is_file() && meta.len() == 0 => fill_empty(&target, parts, sync),
+        Ok(_) => Err(Error::io(io::ErrorKind::AlreadyExists.into(), path)),
+        Err(_) => filled(path, target, parts)?.publish(sync),
+    }
+}
+
+fn filled(path: &Path, target: PathBuf, parts: &[&[u8]]) -> Result<Draft> {
+    let mut draft = Draft::beside(target).map_err(|e| Error::io(e, path))?;
+    for part in parts {
+        draft.write(part)?;
+    }
+    Ok(draft)
+}
+
+/// Gives an empty file its content, all at once where it may be replaced.
+fn fill_empty(target: &Path, parts: &[&[u8]], sync: bool) -> Result<File> {
+    let old = Held::lock(target, &mut || true)?;
+    if old.size > 0 {
+        return Err(Error::io(io::ErrorKind::AlreadyExists.into(), target));
+    }
+    let replaced = filled(target, target.to_owned(), parts).and_then(|d| d.replace(&old));
+    match replaced {
+        Ok(Some(file)) => Ok(file),
+        Ok(None) => Err(Error::io(io::ErrorKind::AlreadyExists.into(), target)),
+        // The folder may be closed to us, or the file a mount point of its own.
+        Err(_) => fill_in_place(&old.file, parts, sync)
+            .and_then(|()| Ok(place::open_to_read(target)?.0))
+            .map_err(|e| Error::io(e, target)),
+    }
+}
+
+fn fill_in_place(file: &File, parts: &[&[u8]], sync: bool) -> io::Result<()> {
     if file.metadata()?.len() > 0 {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let (done, result) = write_counted(&file, &parts.concat());
+    let (done, result) = write_counted(file, &parts.concat());
     let result = result.and_then(|()| if sync { file.sync_all() } else { Ok(()) });
     if result.is_err() && file.metadata()?.len() == done as u64 {
         file.set_len(0)?;
@@ -175,20 +298,38 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Makes a folder and its parents, readable by nobody else.
-pub fn make_folder(path: &Path) -> io::Result<()> {
+fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|f| !f.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// Makes a folder and what is missing above it, readable by nobody else; notes what was made.
+fn make_folders(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
+    let missing: Vec<&Path> = path
+        .ancestors()
+        .take_while(|f| !f.as_os_str().is_empty() && !f.is_dir())
+        .collect();
+    for folder in missing.into_iter().rev() {
+        match builder.create(folder) {
+            Ok(()) => made.push(folder.to_owned()),
+            // Somebody else was faster; a file in the way is an error.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
-/// Makes the entries of a file's folder durable.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|f| !f.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+/// Makes the entries of a folder durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    // A folder cannot be opened as a file under Windows, and its entries need no sync there.
+    if cfg!(windows) {
+        return Ok(());
+    }
     File::open(folder)?.sync_all()
 }
 
@@ -201,36 +342,100 @@ pub fn resolve_links(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(path),
         }
     }
-    Err(io::Error::other("too many levels of symbolic links"))
+    Err(too_many_links())
 }
 
-/// A name beside `target` that is no session's and that nobody else uses.
-fn temporary_beside(target: &Path) -> PathBuf {
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let n = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let short: String = name.chars().take(50).collect();
-    target.with_file_name(format!(".{short}.{}-{n}{TEMPORARY}", std::process::id()))
+#[cfg(unix)]
+fn too_many_links() -> io::Error {
+    io::Error::from_raw_os_error(libc::ELOOP)
 }
 
-/// Removes temporary files of dead writers from a folder; how many.
-pub fn sweep(folder: &Path) -> io::Result<usize> {
-    let mut removed = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let name = name.as_encoded_bytes();
-        let ours = name.starts_with(b".") && name.ends_with(TEMPORARY.as_bytes());
-        if ours && entry.file_type()?.is_file() && is_free(&entry.path()) {
-            removed += usize::from(std::fs::remove_file(entry.path()).is_ok());
+#[cfg(not(unix))]
+fn too_many_links() -> io::Error {
+    io::Error::other("too many levels of symbolic links")
+}
+
+// ---- temporary files
+
+fn slot(folder: &Path, n: usize) -> PathBuf {
+    folder.join(format!(".{n}{TEMPORARY}"))
+}
+
+/// Creates a temporary file under the first free name, locked.
+fn take_slot(folder: &Path) -> io::Result<(File, PathBuf)> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        for n in 0..SLOTS {
+            let path = slot(folder, n);
+            let created =
+                private(OpenOptions::new().read(true).append(true).create_new(true)).open(&path);
+            match created {
+                Ok(file) => {
+                    if still_ours(&file, &path)? {
+                        return Ok((file, path));
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    remove_if_dead(&path);
+                }
+                Err(e) => return Err(e),
+            }
         }
+        std::thread::sleep(Duration::from_millis(1));
     }
-    Ok(removed)
+    Err(io::ErrorKind::ResourceBusy.into())
 }
 
-fn is_free(path: &Path) -> bool {
-    OpenOptions::new()
-        .append(true)
-        .open(path)
-        .is_ok_and(|file| file.try_lock().is_ok())
+/// Locks a new temporary file; false if a sweep took it between its creation and its lock.
+fn still_ours(file: &File, path: &Path) -> io::Result<bool> {
+    if place::claim(file) == Claim::Taken {
+        return Ok(false);
+    }
+    let own = Identity::of(&file.metadata()?);
+    Ok(std::fs::symlink_metadata(path).is_ok_and(|meta| Identity::of(&meta) == own))
+}
+
+/// Removes temporary files of dead writers from the folder where a path's file lies; how many.
+pub fn sweep(path: &Path) -> usize {
+    let Ok(target) = resolve_links(path) else {
+        return 0;
+    };
+    (0..SLOTS)
+        .filter(|&n| remove_if_dead(&slot(folder_of(&target), n)))
+        .count()
+}
+
+/// Removes a temporary file that nobody works with.
+fn remove_if_dead(path: &Path) -> bool {
+    let mut options = OpenOptions::new();
+    options.append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NOFOLLOW | libc::O_NONBLOCK,
+    );
+    let Ok(file) = options.open(path) else {
+        return false;
+    };
+    let claim = place::claim(&file);
+    let dead = match claim {
+        Claim::Free => true,
+        Claim::Taken => false,
+        Claim::Unknown => is_old(&file),
+    };
+    // The name may belong to a newer file by now.
+    let named = std::fs::symlink_metadata(path).ok();
+    let same = file
+        .metadata()
+        .is_ok_and(|own| named.is_some_and(|named| Identity::of(&named) == Identity::of(&own)));
+    let removed = dead && same && std::fs::remove_file(path).is_ok();
+    if claim == Claim::Free {
+        place::unlock(&file);
+    }
+    removed
+}
+
+fn is_old(file: &File) -> bool {
+    let changed = file.metadata().and_then(|meta| meta.modified());
+    changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > OLD))
 }

@@ -36,8 +36,11 @@ pub enum ErrorKind {
     #[error("the parents of {} entries form a cycle", rows.len())]
     Cycle { rows: Vec<crate::Row> },
     /// Another writer changed the file and the caller wants no company.
-    #[error("another writer changed the session: {foreign} new entries ({})", path.display())]
-    Conflict { path: PathBuf, foreign: u64 },
+    #[error("another writer changed the session; refresh() takes its entries in ({})", path.display())]
+    Conflict { path: PathBuf },
+    /// Not even room for what is to be read.
+    #[error("no memory for {bytes} bytes ({})", path.display())]
+    NoMemory { path: PathBuf, bytes: u64 },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
@@ -47,6 +50,11 @@ impl Error {
     /// The kind, for matching.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
+    }
+
+    /// Whether the operating system refused for this reason.
+    pub(crate) fn is(&self, kind: io::ErrorKind) -> bool {
+        matches!(self.kind(), ErrorKind::Io { source, .. } if source.kind() == kind)
     }
 
     /// Trouble with a file, with its path.

@@ -12,6 +12,7 @@ mod error;
 pub mod index;
 pub mod json;
 pub mod lines;
+mod place;
 mod scan;
 #[allow(unsafe_code)]
 mod simd;

@@ -1,15 +1,21 @@
 //! One session: its bytes (a file, or memory), its index, and what the scan met.
 //!
-//! The bytes up to `end` are indexed. A last line without LF is taken as an entry when it parses
-//! (`Tail::Whole`) and left alone otherwise (`Tail::Torn`); either way an append starts with an LF.
+//! The bytes up to `end` were looked at. A last line without LF is taken as an entry when it parses
+//! and an entry is wanted (`Tail::Whole`), and left alone otherwise (`Tail::Torn`); either way an
+//! append starts with an LF.
 
-use crate::envelope::{self, Kind};
+use crate::append::Writer;
+use crate::envelope::{self, Key, Kind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::lines::{self, CHUNK, Line, LineReader, Source};
+use crate::place::{self, Identity};
 use crate::scan::{self, Block, Plan};
 use crate::{Row, json};
+use memchr::memmem;
+use rustc_hash::FxHasher;
 use std::fs::File;
+use std::hash::Hasher;
 use std::io;
 use std::num::NonZero;
 use std::ops::{ControlFlow, Range};
@@ -19,6 +25,9 @@ use std::thread::available_parallelism;
 
 /// How many skipped lines are kept with place and reason; all are counted.
 pub const REPORT_ROWS: usize = 1000;
+
+/// A line of this size may be more than there is room for; that must not abort the process.
+const HUGE: u64 = 16 << 20;
 
 /// Bytes read at once where line by line is enough: for the header and the tail.
 const SMALL_CHUNK: usize = 1 << 16;
@@ -75,9 +84,9 @@ pub enum Tail {
     /// Nothing.
     #[default]
     Clean,
-    /// A whole entry (or blank space) without its LF.
+    /// A whole entry (or blank space) without its LF; it was taken in.
     Whole,
-    /// Something that is no JSON: the writer died, or is still writing.
+    /// Something that was not taken in: its writer died, or is still writing.
     Torn,
 }
 
@@ -148,14 +157,20 @@ pub struct Store {
     /// Physical lines that end before `sealed_end`.
     pub(crate) lines: u64,
     header: Option<(u64, u64)>,
+    /// A hash of the header's line: what is appended to another header is no growth of this file.
+    pub(crate) header_mark: u64,
+    /// The session's id.
+    pub(crate) session: Vec<u8>,
+    /// Which file is open for reading; only meaningful for one.
+    pub(crate) held: Identity,
     /// The write handle, opened by the first append.
-    pub(crate) writer: Option<File>,
+    pub(crate) writer: Option<Writer>,
     /// The process that opened the handles: a lock on an inherited one excludes nobody.
     pub(crate) pid: u32,
 }
 
 impl Store {
-    fn empty(path: PathBuf, backing: Backing, options: Options) -> Self {
+    pub(crate) fn empty(path: PathBuf, backing: Backing, options: Options) -> Self {
         Self {
             path,
             backing,
@@ -167,6 +182,9 @@ impl Store {
             end: 0,
             lines: 0,
             header: None,
+            header_mark: 0,
+            session: Vec::new(),
+            held: Identity::NONE,
             writer: None,
             pid: std::process::id(),
         }
@@ -174,15 +192,9 @@ impl Store {
 
     /// Opens a session file and scans it. The file is only read.
     pub fn open(path: &Path, options: Options, go_on: &mut dyn FnMut() -> bool) -> Result<Self> {
-        let file = File::open(path).map_err(|e| Error::io(e, path))?;
-        let meta = file.metadata().map_err(|e| Error::io(e, path))?;
-        if meta.is_dir() {
-            return Err(Error::io(
-                io::Error::from(io::ErrorKind::IsADirectory),
-                path,
-            ));
-        }
+        let (file, meta) = place::open_to_read(path).map_err(|e| Error::io(e, path))?;
         let mut store = Self::empty(path.to_owned(), Backing::File(file), options);
+        store.held = Identity::of(&meta);
         store.scan(true, go_on)?;
         store.require_header()?;
         Ok(store)
@@ -306,7 +318,7 @@ impl Store {
             self.tail = Tail::Whole;
             return self.take(line);
         }
-        self.tail = if sound { Tail::Whole } else { Tail::Torn };
+        self.tail = Tail::Torn;
         if self.header.is_none() && whole_tail {
             return self.take(line);
         }
@@ -357,13 +369,15 @@ impl Store {
     ) -> Result<()> {
         let object = text.trim_ascii_start().first() == Some(&b'{');
         if envelope.kind == Kind::Header {
-            if !matches!(envelope.id, envelope::Key::Text(_)) {
+            let Key::Text(id) = &envelope.id else {
                 return Err(self.no_session(
                     line.number,
                     offset,
                     "the session header has no string id",
                 ));
-            }
+            };
+            self.session = id.to_vec();
+            self.header_mark = Self::mark(text);
             self.report.headers += 1;
             self.header = Some((offset, text.len() as u64));
             return Ok(());
@@ -372,6 +386,12 @@ impl Store {
             return Ok(());
         }
         Err(self.no_session(line.number, offset, "the first entry is no session header"))
+    }
+
+    pub(crate) fn mark(header: &[u8]) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write(header);
+        hasher.finish()
     }
 
     /// The torn tail has become a line of its own, closed by our LF.
@@ -442,13 +462,26 @@ impl Store {
                 "nothing was read there before",
             ));
         }
-        let mut buf = vec![0; length as usize];
-        self.read_into(offset, &mut buf)?;
-        Ok(buf)
+        let mut buffer = Vec::new();
+        self.read_into(offset, length, &mut buffer)?;
+        Ok(buffer)
     }
 
-    fn read_into(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        match lines::read_exact_at(&self.backing, buf, offset) {
+    /// Reads into a buffer, which will hold just these bytes.
+    fn read_into(&self, offset: u64, length: u64, buffer: &mut Vec<u8>) -> Result<()> {
+        buffer.clear();
+        if buffer.capacity() == 0 && length < HUGE {
+            // Zeroed by the system, where that is for nothing.
+            *buffer = vec![0; length as usize];
+        } else if buffer.try_reserve_exact(length as usize).is_err() {
+            return Err(ErrorKind::NoMemory {
+                path: self.path.clone(),
+                bytes: length,
+            }
+            .into());
+        }
+        buffer.resize(length as usize, 0);
+        match lines::read_exact_at(&self.backing, buffer, offset) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::lost(
                 &self.path,
@@ -463,13 +496,7 @@ impl Store {
     pub fn line(&self, row: Row) -> Result<Vec<u8>> {
         let (offset, length) = self.index.span(row);
         let line = self.read(offset, length)?;
-        if !is_line(&line) {
-            return Err(Error::lost(
-                &self.path,
-                offset,
-                "the file changed since it was read",
-            ));
-        }
+        self.check_line(row, &line)?;
         Ok(line)
     }
 
@@ -482,26 +509,37 @@ impl Store {
             return Ok(Vec::new());
         };
         let (last, length) = spans[count - 1];
-        buffer.clear();
-        buffer.resize((last + length - start) as usize, 0);
-        self.read_into(start, buffer)?;
-        let ranges = spans[..count]
-            .iter()
-            .map(|&(at, len)| (at - start) as usize..(at - start + len) as usize);
-        ranges
-            .map(|range| self.sound(start, buffer, range))
-            .collect()
+        self.read_into(start, last + length - start, buffer)?;
+        let place = |&(at, len): &(u64, u64)| (at - start) as usize..(at - start + len) as usize;
+        let ranges: Vec<Range<usize>> = spans[..count].iter().map(place).collect();
+        for (&row, range) in rows.iter().zip(&ranges) {
+            self.check_line(row, &buffer[range.clone()])?;
+        }
+        Ok(ranges)
     }
 
-    fn sound(&self, start: u64, buffer: &[u8], range: Range<usize>) -> Result<Range<usize>> {
-        if is_line(&buffer[range.clone()]) {
-            return Ok(range);
+    /// Makes sure that bytes that were read again are the row's line still.
+    fn check_line(&self, row: Row, line: &[u8]) -> Result<()> {
+        if is_line(line) && self.has_id_of(row, line) {
+            return Ok(());
         }
         Err(Error::lost(
             &self.path,
-            start + range.start as u64,
+            self.index.span(row).0,
             "the file changed since it was read",
         ))
+    }
+
+    /// Whether a line is the row's by its id. Nearly always the id stands in it as it is, close to its
+    /// start; an escaped one, or one that is no string, takes a whole look.
+    fn has_id_of(&self, row: Row, line: &[u8]) -> bool {
+        let id = self.index.id(row);
+        if let Key::Text(text) = &id
+            && memmem::find(line, text).is_some()
+        {
+            return true;
+        }
+        envelope::read(line).is_ok_and(|e| e.id == id)
     }
 
     /// Waits until everything is on the device.

@@ -1,6 +1,6 @@
 //! Core errors as the exceptions of `sessiontree.exceptions`, and as `OSError` with errno and path.
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use sessiontree_core::{Error, ErrorKind};
 use std::io;
@@ -37,6 +37,7 @@ pub fn os_error(py: Python<'_>, error: &io::Error, path: &Path) -> PyErr {
 fn errno_of(kind: io::ErrorKind) -> Option<i32> {
     Some(match kind {
         io::ErrorKind::NotFound => 2,
+        io::ErrorKind::ResourceBusy => 16,
         io::ErrorKind::AlreadyExists => 17,
         io::ErrorKind::IsADirectory => 21,
         io::ErrorKind::StorageFull | io::ErrorKind::WriteZero => 28,
@@ -51,6 +52,7 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
         ErrorKind::Cancelled => {
             return PyErr::take(py).unwrap_or_else(|| PyKeyboardInterrupt::new_err(()));
         }
+        ErrorKind::NoMemory { .. } => return PyMemoryError::new_err(error.to_string()),
         ErrorKind::NotASession { .. } => "InvalidSessionError",
         ErrorKind::Lost { .. } => "SessionFileLostError",
         ErrorKind::Cycle { .. } => "CorruptSessionError",

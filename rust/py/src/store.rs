@@ -22,7 +22,7 @@ pub struct Store {
 
 /// Runs `work` without the GIL; it is given a question that says whether to go on, and that
 /// notices Ctrl-C.
-fn detached<R: Send>(
+pub fn detached<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<R> + Send,
 ) -> PyResult<R> {
@@ -458,7 +458,8 @@ impl Store {
 
     #[pyo3(signature = (lines, *, strict = false, sync = false))]
     fn append(&self, py: Python<'_>, lines: &[u8], strict: bool, sync: bool) -> PyResult<Counts> {
-        self.long(py, |core, _| core.append(lines, How { strict, sync }))
+        let how = How { strict, sync };
+        self.long(py, |core, go_on| core.append(lines, how, go_on))
             .map(counts)
     }
 
@@ -482,6 +483,13 @@ impl Store {
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.long(py, |core, _| core.sync())
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.long(py, |core, _| {
+            core.close();
+            Ok(())
+        })
     }
 }
 
