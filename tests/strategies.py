@@ -5,6 +5,7 @@ all the ways they can be written; `damaged` are bytes that may or may not be JSO
 """
 
 import json
+import random
 import struct
 
 from hypothesis import strategies as st
@@ -77,48 +78,47 @@ def nest(levels, value):
     return value
 
 
-def spaces():
-    """White space between the parts of a text."""
-    return st.text(" \t\r\n", max_size=2)
+def texts():
+    """A JSON text and the value it must be read as: any way to write it, with escapes and white space."""
+    seeds = st.integers(0, 1 << 32).map(random.Random)
+    return st.tuples(values(max_leaves=8), seeds).map(lambda pair: (text_of(*pair), pair[0]))
 
 
-@st.composite
-def string_texts(draw, text):
-    """One of the many JSON texts of a string."""
-    parts = []
-    for character in text:
-        units = character.encode("utf-16-be", "surrogatepass")
-        escape = "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2))
-        ways = [escape]
-        if character in '"\\/\b\f\n\r\t':
-            ways.append("\\" + dict(zip("\b\f\n\r\t", "bfnrt", strict=True)).get(character, character))
-        if character >= " " and character not in '"\\' and not "\ud800" <= character <= "\udfff":
-            ways += [character] * 3
-        parts.append(draw(st.sampled_from(ways)))
-    return '"' + "".join(parts) + '"'
-
-
-@st.composite
-def texts(draw, value=None):
-    """A JSON text and the value it must be read as, built from a value (drawn, if not given)."""
-    if value is None:
-        value = draw(values(max_leaves=8))
-    return draw(_text_of(value)), value
-
-
-@st.composite
-def _text_of(draw, value):
-    gap = lambda: draw(spaces())  # noqa: E731
+def text_of(value, choose):
+    """Write a value as JSON, each free choice made by the given source of randomness."""
     if isinstance(value, str):
-        return gap() + draw(string_texts(value)) + gap()
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return ("" if value > 0 else "-") + draw(st.sampled_from(["1e309", "1" * 400, "17.9e999"]))
-    if isinstance(value, list):
-        return gap() + "[" + ",".join(draw(_text_of(item)) for item in value) + gap() + "]" + gap()
-    if isinstance(value, dict):
-        members = [gap() + draw(string_texts(k)) + gap() + ":" + draw(_text_of(v)) for k, v in value.items()]
-        return gap() + "{" + ",".join(members) + gap() + "}" + gap()
-    return gap() + json.dumps(value) + gap()
+        body = string_text(value, choose)
+    elif isinstance(value, list):
+        body = "[" + ",".join(text_of(item, choose) for item in value) + space(choose) + "]"
+    elif isinstance(value, dict):
+        members = [f"{text_of(k, choose)}:{text_of(v, choose)}" for k, v in value.items()]
+        body = "{" + ",".join(members) + space(choose) + "}"
+    elif value in (float("inf"), float("-inf")):
+        body = ("" if value > 0 else "-") + choose.choice(["1e309", "1" * 400, "17.9e999"])
+    else:
+        body = json.dumps(value)
+    return space(choose) + body + space(choose)
+
+
+def space(choose):
+    """White space that may stand between the parts of a text."""
+    return choose.choice(["", "", "", " ", "\t", "\r\n", "  "])
+
+
+def string_text(text, choose):
+    """One of the many JSON texts of a string."""
+    return '"' + "".join(choose.choice(character_texts(character)) for character in text) + '"'
+
+
+def character_texts(character):
+    """All the ways to write a character in a string; the plain one, if there is one, three times."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    ways = ["".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2))]
+    if character in '"\\/\b\f\n\r\t':
+        ways.append("\\" + dict(zip("\b\f\n\r\t", "bfnrt", strict=True)).get(character, character))
+    if character >= " " and character not in '"\\' and not "\ud800" <= character <= "\udfff":
+        ways += [character] * 3
+    return ways
 
 
 @st.composite

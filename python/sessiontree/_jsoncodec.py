@@ -9,7 +9,7 @@ What orjson 3.10 and later do differently, found by comparing it with V8:
   ``10000000000000000``, ``0.000001``: values with such floats are copied with the numbers that
   make it write the right text.
 - It writes UUIDs, enums and its own fragments, which JSON does not know and which no option turns
-  off: one look at the types of all values finds them (about 70 ns a value).
+  off: one look at the types of all values (about 30 ns each) finds them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 import orjson
 
 from sessiontree import _jsonread, _jsonwrite
-from sessiontree._native import may_hold_minus_zero
+from sessiontree._native import may_hold_minus_zero, survey
 from sessiontree.exceptions import InvalidJSONError
 
 _STRICT: Final = (
@@ -30,7 +30,8 @@ _STRICT: Final = (
 _MINUS_ZERO: Final = re.compile(r"-0(?=[,\]} \t\r\n]|\Z)(?<![^\[:, \t\r\n]-0)")
 _MAX_EXACT: Final = 1 << 53
 
-_PLAIN, _NUMBERS_DIFFER, _ODD_TYPES = range(3)
+_SAME, _NUMBERS_DIFFER = 0, 1
+"""What `survey` gives of a value that orjson has written; 2 is a type that JSON does not know."""
 
 
 def loads(data: bytes | bytearray | memoryview | str) -> Any:
@@ -79,12 +80,12 @@ def dumps(value: Any) -> bytes:
         text = orjson.dumps(value, option=_STRICT)
     except TypeError:
         return _jsonwrite.write(value).encode()
-    kind = _survey(value)
-    if kind == _PLAIN:
+    found = survey(value)
+    if found == _SAME:
         return text
-    if kind == _ODD_TYPES:
-        return _jsonwrite.write(value).encode()
-    return orjson.dumps(_with_javascript_numbers(value), option=_STRICT)
+    if found == _NUMBERS_DIFFER:
+        return orjson.dumps(_with_javascript_numbers(value), option=_STRICT)
+    return _jsonwrite.write(value).encode()
 
 
 def js_stringify(value: Any) -> str:
@@ -114,29 +115,6 @@ def _javascript_may_differ(value: Any) -> bool:
             elif kind is not str and kind is not float and kind is not bool and item is not None:
                 return True
     return False
-
-
-def _survey(value: Any) -> int:
-    """Look at every value that orjson has written: are its text and its type right?
-
-    Only exact types get this far, so comparing classes is enough. The list grows while it is
-    walked; orjson has made sure that it ends.
-    """
-    found = _PLAIN
-    containers: list[Any] = [(value,)]
-    for container in containers:
-        for item in container.values() if container.__class__ is dict else container:
-            kind = item.__class__
-            if kind is str or kind is int:
-                continue
-            if kind is dict or kind is list or kind is tuple:
-                containers.append(item)
-            elif kind is float:
-                if not 1e-5 <= item < 1e16 or item.is_integer():
-                    found = _NUMBERS_DIFFER
-            elif kind is not bool and item is not None:
-                return _ODD_TYPES
-    return found
 
 
 def _with_javascript_numbers(value: Any) -> Any:

@@ -45,6 +45,9 @@ def replace_file(path: str | PathLike[str], make_parts: Callable[[], Iterable[by
 def may_hold_minus_zero(text: bytes) -> bool:
     """Whether the number -0 may stand in a JSON text; never false where one does."""
 
+def survey(value: object) -> int:
+    """What orjson's text of a value needs: 0 nothing, 1 other texts of doubles, 2 another writer."""
+
 def sweep(path: str | PathLike[str]) -> int:
     """Remove temporary files of dead writers from the folder of a file; how many there were."""
 

@@ -16,7 +16,7 @@ mod _native {
     #[pymodule_export]
     use crate::draft::{create_file, replace_file, sweep};
     #[pymodule_export]
-    use crate::json::may_hold_minus_zero;
+    use crate::json::{may_hold_minus_zero, survey};
     #[pymodule_export]
     use crate::rows::Rows;
     #[pymodule_export]
