@@ -170,7 +170,18 @@ def test_other_wrong_values_are_errors_too():
 
 
 @pytest.mark.parametrize(
-    "text", [b"{bad", b"  \n", b'{"a":1}x', b"5", b"null", b'"x"', b"\xff\xfe", b"[" * 9999]
+    "text",
+    [
+        b"{bad",
+        b"  \n",
+        b'{"a":1}x',
+        b"5",
+        b"null",
+        b'"x"',
+        b"\xff\xfe",
+        b"[" * 9999,
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+    ],
 )
 def test_a_broken_file_is_reported_and_never_touched(files, text):
     """It counts as empty, the error names it, and nothing can be written until it is repaired."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sessiontree import _settingsfile
 from sessiontree._jsvalues import ABSENT, described
@@ -12,10 +12,12 @@ from sessiontree.exceptions import SettingsError
 from sessiontree.jsontext import loads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 Scope = Literal["global", "project"]
+_DEEPEST: Final = 100
+"""Levels of nesting that settings may have: far more than anybody writes, far fewer than Python can copy."""
 
 
 class Layer:
@@ -82,7 +84,24 @@ def _parsed(path: Path, text: str, *, strict: bool = False) -> dict[str, Any]:
     if not isinstance(value, dict):
         text = f'"{path}" must hold an object, not {described(value)}'
         raise SettingsError(text, path=str(path), value=value)
+    if _depth_exceeds(value, _DEEPEST):
+        raise SettingsError(f'"{path}" is nested deeper than {_DEEPEST} levels', path=str(path))
     return migrate_settings(value)
+
+
+def _depth_exceeds(value: Any, most: int) -> bool:
+    level = [value]
+    for _ in range(most + 1):
+        level = [inner for outer in level for inner in _members(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _with(settings: dict[str, Any], parts: Sequence[str], value: Any, path: str | None) -> dict[str, Any]:

@@ -177,6 +177,14 @@ def openai(
     return answer
 
 
+def openai_whole(text: str | None, finish: str = "stop") -> Answer:
+    """An answer in OpenAI's form in one piece."""
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    fields = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m"}
+    return status(200, {**fields, "choices": [choice], "usage": OPENAI_USAGE})
+
+
 # ---- Anthropic's messages
 
 

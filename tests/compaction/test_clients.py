@@ -162,6 +162,30 @@ def test_an_endpoint_that_tells_no_usage_gives_none():
     assert made.usage is None
 
 
+def test_an_endpoint_that_cannot_stream():
+    """The answer may come in one piece, with the same rules for what is a summary."""
+    pytest.importorskip("openai")
+    whole = _server.openai_whole
+    with serving(whole("A"), whole("half", "length"), whole(None)) as model:
+        summarizer = OpenAISummarizer(base_url=model.url, stream=False)
+        pieces = []
+        made = generate_summary_with_usage(MESSAGES, MODEL, summarizer, on_text=pieces.append)
+        assert (made.text, made.usage["totalTokens"], pieces) == ("A", 150, ["A"])
+        with pytest.raises(SummarizationError, match="output limit"):
+            generate_summary(MESSAGES, MODEL, summarizer)
+        with pytest.raises(SummarizationError, match="is empty"):
+            generate_summary(MESSAGES, MODEL, summarizer)
+    assert not {"stream", "stream_options"} & set(model.asked[0]["body"])
+
+
+def test_an_endpoint_that_refuses_to_be_asked_for_usage():
+    """The question can be left out."""
+    pytest.importorskip("openai")
+    with serving(_server.openai("A")) as model:
+        generate_summary(MESSAGES, MODEL, OpenAISummarizer(base_url=model.url, include_usage=False))
+    assert "stream_options" not in model.asked[0]["body"]
+
+
 def test_the_base_url_of_the_model_is_used(vendor):
     """A model list that names the endpoint is enough."""
     with serving(vendor.answer("A")) as model:

@@ -654,6 +654,14 @@ def test_the_overflow_of_another_model_says_nothing():
     assert compactor(session).after_response().status == "nothing"
 
 
+def test_a_message_that_names_no_model_is_taken_for_ours():
+    """Not every host stores provider and model with its messages."""
+    failed = answer(stop="error", errorMessage=TOO_LONG)
+    del failed["provider"], failed["model"]
+    session, _ = session_of(*talk(4), user("go"), failed)
+    assert compactor(session).after_response().retry
+
+
 def test_an_answer_from_before_the_last_compaction_says_nothing():
     """It was dealt with; only what came after counts."""
     session, ids = session_of(*talk(4), user("go"), answer(stop="error", errorMessage=TOO_LONG))

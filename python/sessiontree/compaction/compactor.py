@@ -369,12 +369,10 @@ class Compactor:
     def _ran_over(self, answer: LastAnswer) -> bool:
         """Did the context not fit into the window of this model?"""
         message = answer.message
-        same = all(
-            member(message, ours) in (self.model.get(theirs), None)
-            for ours, theirs in (("provider", "provider"), ("model", "id"))
-            if self.model.get(theirs) is not None
-        )
-        if not same or answer.is_omitted:
+        ids = (("provider", "provider"), ("model", "id"))
+        pairs = ((message.get(told), self.model.get(own)) for told, own in ids)
+        other = any(told != own for told, own in pairs if told is not None and own is not None)
+        if other or answer.is_omitted:
             return False
         window = None if answer.is_outdated else self._window()
         short = not answer.is_outdated and is_recoverable_length(message, self.model.get("maxTokens"))

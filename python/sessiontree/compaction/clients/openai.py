@@ -33,6 +33,8 @@ class OpenAISummarizer:
         api_key: used if the request has none; ``OPENAI_API_KEY`` otherwise.
         timeout: seconds without a sign of life after which a request fails.
         max_tokens: the most the answer may have; the endpoint's own limit if left out.
+        stream: ask for the answer in pieces; some endpoints can only give it as a whole.
+        include_usage: ask for the usage of a streamed answer; a few endpoints refuse the question.
         extra_body: further fields of the request, for what only one endpoint knows.
 
     Example:
@@ -47,12 +49,16 @@ class OpenAISummarizer:
         api_key: str | None = None,
         timeout: float = 300.0,
         max_tokens: int | None = None,
+        stream: bool = True,
+        include_usage: bool = True,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         self._base_url = base_url
         self._api_key = api_key
         self._timeout = timeout
         self._max_tokens = max_tokens
+        self._stream = stream
+        self._include_usage = include_usage
         self._extra_body = extra_body
 
     async def __call__(self, request: SummaryRequest, /) -> SummaryResponse:
@@ -73,8 +79,12 @@ class OpenAISummarizer:
                 max_retries=0,
                 default_headers=dict(request.headers or {}),
             ) as client:
-                async for chunk in await client.chat.completions.create(**self._body(request)):
-                    answer.take(chunk)
+                coming = await client.chat.completions.create(**self._body(request))
+                if self._stream:
+                    async for chunk in coming:
+                        answer.take(chunk, "delta")
+                else:
+                    answer.take(coming, "message")
         except Exception as error:  # noqa: BLE001 - what is no failure of the request is raised again
             return failure(error, openai, openai.OpenAIError)
         return answer.response()
@@ -86,9 +96,11 @@ class OpenAISummarizer:
                 {"role": "system", "content": request.system},
                 {"role": "user", "content": request.prompt},
             ],
-            "stream": True,
-            "stream_options": {"include_usage": True},
         }
+        if self._stream:
+            body["stream"] = True
+            if self._include_usage:
+                body["stream_options"] = {"include_usage": True}
         if self._max_tokens is not None:
             # The name that all endpoints know; OpenAI's reasoning models alone insist on the other.
             name = "max_completion_tokens" if self._speaks_to_openai(request) else "max_tokens"
@@ -113,11 +125,12 @@ class _Answer:
     called_tool: bool = False
     usage: Any = None
 
-    def take(self, chunk: Any) -> None:
+    def take(self, chunk: Any, part: str) -> None:
+        """Take in a piece, whose choices have a ``delta``, or the whole, whose choices have a ``message``."""
         self.usage = chunk.usage or self.usage
         for choice in chunk.choices or ():
             self.finish = choice.finish_reason or self.finish
-            delta = choice.delta
+            delta = getattr(choice, part)
             self.called_tool = self.called_tool or bool(delta and delta.tool_calls)
             if delta and delta.content:
                 self.texts.append(delta.content)
