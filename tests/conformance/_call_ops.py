@@ -2,7 +2,7 @@
 
 import hashlib
 
-from _encode import plain, projection
+from _encode import plain
 from _names import call, clean, jsontext, public, snake
 from _session_ops import attempt
 from normalise import UNDEFINED, Map, Set, js_len, utf8
@@ -56,8 +56,6 @@ def call_(run, request, _host):
 
     def result():
         value = call(public(snake(name)), args)
-        if name == "buildSessionProjection":
-            return projection(value)
         return UNDEFINED if value is None else plain(value)
 
     out = attempt(run, result)

@@ -9,7 +9,7 @@ from normalise import UNDEFINED
 
 def estimate_tokens(run, request, _host):
     function = public("estimate_tokens")
-    messages = request.get("messages") or [request["message"]]
+    messages = request["messages"] if "messages" in request else [request["message"]]
     return {"ok": [attempt(run, lambda m=m: function(clean(run.dec(m)))) for m in messages]}
 
 
