@@ -125,14 +125,6 @@ impl Store {
         Ok(true)
     }
 
-    fn header_stands(&self) -> Result<bool> {
-        match self.header() {
-            Ok(header) => Ok(Self::mark(&header) == self.header_mark),
-            Err(e) if matches!(e.kind(), ErrorKind::Lost { .. }) => Ok(false),
-            Err(e) => Err(e),
-        }
-    }
-
     /// The tail's line has got its LF: it is a line like any other now.
     fn close_tail(&mut self, lf: u64) {
         self.end += lf;

@@ -13,9 +13,7 @@ use crate::place::{self, Identity};
 use crate::scan::{self, Block, Plan};
 use crate::{Row, json};
 use memchr::memmem;
-use rustc_hash::FxHasher;
 use std::fs::File;
-use std::hash::Hasher;
 use std::io;
 use std::num::NonZero;
 use std::ops::{ControlFlow, Range};
@@ -157,8 +155,8 @@ pub struct Store {
     /// Physical lines that end before `sealed_end`.
     pub(crate) lines: u64,
     header: Option<(u64, u64)>,
-    /// A hash of the header's line: what is appended to another header is no growth of this file.
-    pub(crate) header_mark: u64,
+    /// The header's line.
+    header_text: Vec<u8>,
     /// The session's id.
     pub(crate) session: Vec<u8>,
     /// Which file is open for reading; only meaningful for one.
@@ -182,7 +180,7 @@ impl Store {
             end: 0,
             lines: 0,
             header: None,
-            header_mark: 0,
+            header_text: Vec::new(),
             session: Vec::new(),
             held: Identity::NONE,
             writer: None,
@@ -377,7 +375,7 @@ impl Store {
                 ));
             };
             self.session = id.to_vec();
-            self.header_mark = Self::mark(text);
+            self.header_text = text.to_vec();
             self.report.headers += 1;
             self.header = Some((offset, text.len() as u64));
             return Ok(());
@@ -386,12 +384,6 @@ impl Store {
             return Ok(());
         }
         Err(self.no_session(line.number, offset, "the first entry is no session header"))
-    }
-
-    pub(crate) fn mark(header: &[u8]) -> u64 {
-        let mut hasher = FxHasher::default();
-        hasher.write(header);
-        hasher.finish()
     }
 
     /// The torn tail has become a line of its own, closed by our LF.
@@ -446,10 +438,20 @@ impl Store {
         ((offset + length + 1).min(end), end)
     }
 
-    /// The bytes of the header line.
-    pub fn header(&self) -> Result<Vec<u8>> {
+    /// The header's line, as it was read.
+    pub fn header(&self) -> &[u8] {
+        &self.header_text
+    }
+
+    /// Whether the header stands in the file as it was read: what is appended to another header is no
+    /// growth of this session.
+    pub(crate) fn header_stands(&self) -> Result<bool> {
         let (offset, length) = self.header.unwrap_or_default();
-        self.read(offset, length)
+        match self.read(offset, length) {
+            Ok(now) => Ok(now == self.header_text),
+            Err(e) if matches!(e.kind(), ErrorKind::Lost { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     /// Reads a part of the file; too few bytes are an error, never a shorter answer.

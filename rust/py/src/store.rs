@@ -142,9 +142,8 @@ impl Store {
         self.with(py, |core| matches!(core.backing(), Backing::Memory(_)))
     }
 
-    fn header<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.long(py, |core, _| core.header())
-            .map(|h| PyBytes::new(py, &h))
+    fn header<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.with(py, |core| core.header().to_vec()))
     }
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
