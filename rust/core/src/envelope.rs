@@ -73,6 +73,14 @@ enum Held {
 }
 
 impl Text {
+    /// The string of a raw text.
+    fn decode(raw: &[u8]) -> Self {
+        match raw.try_into() {
+            Ok(short) if raw.is_ascii() && !raw.contains(&b'\\') => Self(Held::Short(short)),
+            _ => json::decode_string(raw)[..].into(),
+        }
+    }
+
     /// The characters as a number, if it is eight ASCII ones.
     pub(crate) fn packed(&self) -> Option<u64> {
         match self.0 {
@@ -122,7 +130,7 @@ impl Key {
     fn of(text: &[u8]) -> Self {
         match text.first() {
             None => Self::Missing,
-            Some(b'"') => Self::Text((&*json::decode_string(&text[1..text.len() - 1])).into()),
+            Some(b'"') => Self::Text(Text::decode(&text[1..text.len() - 1])),
             Some(b'{' | b'[') => Self::Opaque,
             Some(b'n') => Self::Null,
             Some(b't') => Self::Bool(true),
@@ -178,9 +186,7 @@ impl Visitor for Members {
     #[inline]
     fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
         if depth == 2 {
-            if json::key_is(key, "role") {
-                self.inner_role = value;
-            }
+            self.inner_role = value;
             return;
         }
         let role = std::mem::take(&mut self.inner_role);
@@ -193,6 +199,12 @@ impl Visitor for Members {
             b"message" => self.role = role,
             _ => {}
         }
+    }
+
+    #[inline]
+    fn wants(&self, depth: u8, key: &[u8]) -> bool {
+        // A key of up to eight bytes has no escape in it that could stand for a letter of "role".
+        depth == 1 || key == b"role" || key.len() > 8 && json::key_is(key, "role")
     }
 }
 
@@ -271,19 +283,13 @@ fn role_of(text: &[u8]) -> Role {
     }
 }
 
-fn digits(text: &[u8]) -> Option<i64> {
-    text.iter().try_fold(0, |n, c| {
-        c.is_ascii_digit().then(|| n * 10 + i64::from(c - b'0'))
-    })
-}
-
 /// Days since 1970-01-01 in the proleptic Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    let y = if month <= 2 { year - 1 } else { year };
-    let era = y.div_euclid(400);
-    let of_era = y.rem_euclid(400);
+    // Years begin in March here, so that the day that comes and goes is the last one.
+    let year = if month <= 2 { year - 1 } else { year };
     let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year
+        - 719_468
 }
 
 /// Milliseconds of `"YYYY-MM-DDTHH:MM:SS.sssZ"` (with its quotes), the only form that pi writes.
@@ -292,30 +298,189 @@ fn time_of(text: &[u8]) -> i64 {
 }
 
 fn iso(text: &[u8]) -> Option<i64> {
-    let t: &[u8; 26] = text.try_into().ok()?;
-    let marks = [
-        (0, b'"'),
-        (5, b'-'),
-        (8, b'-'),
-        (11, b'T'),
-        (14, b':'),
-        (17, b':'),
-        (20, b'.'),
-        (24, b'Z'),
-    ];
-    if marks.iter().any(|&(at, mark)| t[at] != mark) {
-        return None;
+    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
+    let text: &[u8; 24] = text
+        .strip_prefix(b"\"")?
+        .strip_suffix(b"\"")?
+        .try_into()
+        .ok()?;
+    let mut digits = [0; 24];
+    let mut sound = true;
+    for ((digit, &byte), &form) in digits.iter_mut().zip(text).zip(FORM) {
+        // Where the form has a digit its value is left, elsewhere nothing.
+        *digit = byte ^ form;
+        sound &= *digit <= if form == b'0' { 9 } else { 0 };
     }
-    let part = |from: usize, to: usize| digits(&t[from..to]);
-    let (year, month, day) = (part(1, 5)?, part(6, 8)?, part(9, 11)?);
-    let (hour, minute, second, milli) =
-        (part(12, 14)?, part(15, 17)?, part(18, 20)?, part(21, 24)?);
-    let fits = (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 60;
-    fits.then(|| {
-        ((days(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli
-    })
+    let two = |at: usize| i64::from(digits[at]) * 10 + i64::from(digits[at + 1]);
+    let (year, month, day) = (two(0) * 100 + two(2), two(5), two(8));
+    let (hour, minute, second) = (two(11), two(14), two(17));
+    let milli = i64::from(digits[20]) * 100 + two(21);
+    sound &= (1..=12).contains(&month) && (1..=31).contains(&day);
+    sound &= hour < 24 && minute < 60 && second < 60;
+    let seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+    sound.then_some(seconds * 1000 + milli)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn envelope(line: &str) -> Option<Envelope> {
+        read(line.as_bytes()).ok()
+    }
+
+    fn text(text: &str) -> Key {
+        Key::Text(text.as_bytes().into())
+    }
+
+    /// The time of an entry that has this timestamp.
+    fn time(text: &str) -> Option<i64> {
+        let line = format!(r#"{{"timestamp":"{text}"}}"#);
+        envelope(&line).map(|envelope| envelope.time)
+    }
+
+    /// An entry as pi writes it gives all of its envelope.
+    #[test]
+    fn reads_what_pi_writes() {
+        let line = r#"{"type":"message","id":"0a1b2c3d","parentId":"00000001","timestamp":"2026-01-01T00:00:40.360Z","message":{"role":"toolResult","content":[]}}"#;
+        let expected = Envelope {
+            kind: Kind::Message,
+            role: Role::ToolResult,
+            id: text("0a1b2c3d"),
+            parent: text("00000001"),
+            time: 1_767_225_640_360,
+            dropped: false,
+        };
+        assert_eq!(envelope(line), Some(expected));
+    }
+
+    /// The last of duplicate keys counts, and keys and values may be escaped.
+    #[test]
+    fn follows_javascript_in_keys() {
+        let line = r#"{"id":"a","type":"x","i\u0064":"\u00e9\ud800","type":"me\u0073sage","parentId":null,"message":{"role":"user"},"message":{"r\u006fle":"ass\u0069stant","role2":"user"}}"#;
+        let found = envelope(line).map(|e| (e.kind, e.role, e.id, e.parent));
+        let id = Key::Text(b"\xc3\xa9\xed\xa0\x80"[..].into());
+        assert_eq!(found, Some((Kind::Message, Role::Assistant, id, Key::Null)));
+    }
+
+    /// Only the message's own role counts.
+    #[test]
+    fn takes_the_role_of_the_message_alone() {
+        for (line, role) in [
+            (
+                r#"{"type":"message","message":{"role":"user"},"x":{"role":"system"}}"#,
+                Role::User,
+            ),
+            (
+                r#"{"type":"message","x":{"role":"user"},"message":{}}"#,
+                Role::None,
+            ),
+            (
+                r#"{"type":"message","message":{"role":"user"},"message":1}"#,
+                Role::None,
+            ),
+            (
+                r#"{"type":"message","message":[{"role":"user"}]}"#,
+                Role::None,
+            ),
+            (
+                r#"{"type":"message","message":{"a":{"role":"user"}}}"#,
+                Role::None,
+            ),
+            (
+                r#"{"type":"message","message":{"role":"nobody"}}"#,
+                Role::Other,
+            ),
+            (r#"{"type":"custom","message":{"role":"user"}}"#, Role::None),
+        ] {
+            assert_eq!(envelope(line).map(|e| e.role), Some(role), "{line}");
+        }
+    }
+
+    /// Ids keep their type; equality is that of JavaScript's Map, but for objects.
+    #[test]
+    fn ids_keep_their_type() {
+        for (value, key) in [
+            ("1", Key::Number(1.0)),
+            ("\"1\"", text("1")),
+            ("\"\\u0061bcdefgh\"", text("abcdefgh")),
+            ("\"\\\\bcdefgh\"", text("\\bcdefgh")),
+            ("true", Key::Bool(true)),
+            ("false", Key::Bool(false)),
+            ("{}", Key::Opaque),
+            ("[1]", Key::Opaque),
+            ("null", Key::Null),
+        ] {
+            let line = format!(r#"{{"id":{value}}}"#);
+            assert_eq!(envelope(&line).map(|e| e.id), Some(key), "{value}");
+        }
+        assert_eq!(envelope("{}").map(|e| e.id), Some(Key::Missing));
+    }
+
+    /// Values that are no objects are entries without a type, unless they are falsy.
+    #[test]
+    fn scalars_are_untyped_or_dropped() {
+        for (line, dropped) in [
+            ("[]", false),
+            ("1", false),
+            ("\"a\"", false),
+            ("0", true),
+            ("null", true),
+        ] {
+            let found = envelope(line).map(|e| (e.kind, e.dropped));
+            assert_eq!(found, Some((Kind::Untyped, dropped)), "{line}");
+        }
+    }
+
+    /// Only the form that pi writes is a time, and only with numbers that can be one.
+    #[test]
+    fn refuses_other_times() {
+        for text in [
+            "",
+            "2026-01-01",
+            "2026-01-01T00:00:00Z",
+            "2026-01-01T00:00:00.000z",
+            "2026-01-01 00:00:00.000Z",
+            "2026-13-01T00:00:00.000Z",
+            "2026-00-01T00:00:00.000Z",
+            "2026-01-32T00:00:00.000Z",
+            "2026-01-00T00:00:00.000Z",
+            "2026-01-01T24:00:00.000Z",
+            "2026-01-01T00:60:00.000Z",
+            "2026-01-01T00:00:60.000Z",
+            "2026-01-01T00:00:00.0:0Z",
+            "2026-01-01T00:00:00.0/0Z",
+            "202\u{e9}-01-01T00:00:00.00Z",
+        ] {
+            assert_eq!(time(text), Some(TIME_UNKNOWN), "{text}");
+        }
+    }
+
+    proptest! {
+        /// A time is the number of days that the months before it have, and so on.
+        #[test]
+        fn times_are_counted_as_on_a_calendar(
+            year in 0_i64..10_000,
+            month in 1_usize..=12,
+            day in 1_i64..=28,
+            of_day in 0_i64..86_400_000,
+        ) {
+            let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let months = [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            let length = |year| if leap(year) { 366 } else { 365 };
+            let years: i64 = if year >= 1970 {
+                (1970..year).map(length).sum()
+            } else {
+                -(year..1970).map(length).sum::<i64>()
+            };
+            let days = years + months[..month - 1].iter().sum::<i64>() + day - 1;
+            let (second, milli) = (of_day / 1000, of_day % 1000);
+            let text = format!(
+                "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{milli:03}Z",
+                second / 3600, second / 60 % 60, second % 60,
+            );
+            prop_assert_eq!(time(&text), Some(days * 86_400_000 + of_day));
+        }
+    }
 }

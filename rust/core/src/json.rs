@@ -96,6 +96,14 @@ pub trait Visitor {
     /// If the line turns out to be no JSON value, what was told up to there is
     /// to be thrown away.
     fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>);
+
+    /// Whether such a member is to be told at all; asked when the key has been read.
+    ///
+    /// Where most are not, it is faster to say so here than to ignore them afterwards.
+    #[inline]
+    fn wants(&self, _depth: u8, _key: &[u8]) -> bool {
+        true
+    }
 }
 
 /// The visitor that listens to nothing.
@@ -103,6 +111,10 @@ struct Deaf;
 
 impl Visitor for Deaf {
     fn member(&mut self, _depth: u8, _key: &[u8], _value: Range<usize>) {}
+
+    fn wants(&self, _depth: u8, _key: &[u8]) -> bool {
+        false
+    }
 }
 
 /// Says whether `JSON.parse` accepts `line`, and what kind of value it holds.

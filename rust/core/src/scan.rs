@@ -379,6 +379,11 @@ impl Visitor for Collector<'_> {
     fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
         self.members.member(depth, key, value);
     }
+
+    #[inline]
+    fn wants(&self, depth: u8, key: &[u8]) -> bool {
+        self.members.wants(depth, key)
+    }
 }
 
 impl LineVisitor for Collector<'_> {

@@ -18,21 +18,32 @@
 
 /// How many bytes are searched at once. The places of a window's tokens stay in the first-level
 /// cache beside its text.
-pub(crate) const WINDOW: usize = 4096;
+pub(crate) const WINDOW: usize = 2048;
 
 /// One block: a bit a byte.
 const BLOCK: usize = 64;
 
-/// The places of a window's tokens, counted from the window's start.
+/// Room for the tokens of a window, and for a whole block's behind the last one. It is a power of
+/// two, so that an index can be cut to it instead of being checked.
+const ROOM: usize = 2 * WINDOW;
+
+/// The tokens of a window.
 pub(crate) struct Tokens {
-    places: [u16; WINDOW + BLOCK],
+    /// Where they are, counted from the window's start.
+    places: [u16; ROOM],
+    /// What stands there; behind the last one, [`Tokens::MARK`].
+    bytes: [u8; ROOM],
     count: usize,
 }
 
 impl Tokens {
+    /// Stands behind the last token. It can be a token as well, but never in a valid text.
+    pub(crate) const MARK: u8 = 0xff;
+
     pub(crate) fn new() -> Self {
         Self {
-            places: [0; WINDOW + BLOCK],
+            places: [0; ROOM],
+            bytes: [Self::MARK; ROOM],
             count: 0,
         }
     }
@@ -40,12 +51,24 @@ impl Tokens {
     /// Forgets them.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
+        self.bytes[0] = Self::MARK;
     }
 
-    /// The places found.
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The place of one, counted from the window's start.
     #[inline]
-    pub(crate) fn places(&self) -> &[u16] {
-        &self.places[..self.count.min(WINDOW)]
+    pub(crate) fn place(&self, index: usize) -> usize {
+        usize::from(self.places[index % ROOM])
+    }
+
+    /// The byte of one.
+    #[inline]
+    pub(crate) fn byte(&self, index: usize) -> u8 {
+        self.bytes[index % ROOM]
     }
 }
 
@@ -158,14 +181,17 @@ impl Vectors {
         out: &mut Tokens,
     ) -> Option<usize> {
         let newlines = if newlines { u64::MAX } else { 0 };
-        match self.0 {
+        out.count = 0;
+        let fault = match self.0 {
             // SAFETY: a `Vectors` of this set is made only where the processor has it.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { avx2::tokens(window, newlines, carry, out) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { avx512::tokens(window, newlines, carry, out) },
-        }
+        };
+        out.bytes[out.count % ROOM] = Tokens::MARK;
+        fault
     }
 }
 
@@ -181,7 +207,6 @@ macro_rules! search {
             out: &mut Tokens,
         ) -> Option<usize> {
             let mut state = *carry;
-            out.count = 0;
             for at in (0..window.len().min(WINDOW)).step_by(BLOCK) {
                 let block = match window[at..].first_chunk() {
                     Some(bytes) => load(bytes),
@@ -207,14 +232,11 @@ macro_rules! search {
                 let mut tokens = state.starts(scalars) | quotes & inside;
                 tokens |= (operators | newlines & equal(block, b'\n')) & !inside;
                 if faults != 0 {
-                    push(
-                        tokens & ((faults & faults.wrapping_neg()) - 1),
-                        at as u16,
-                        out,
-                    );
+                    tokens &= (faults & faults.wrapping_neg()) - 1;
+                    push(block, tokens, at as u16, out);
                     return Some(at + faults.trailing_zeros() as usize);
                 }
-                push(tokens, at as u16, out);
+                push(block, tokens, at as u16, out);
             }
             *carry = state;
             None

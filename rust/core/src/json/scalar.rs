@@ -18,31 +18,18 @@ pub(super) fn walk<V: Visitor>(line: &[u8], visitor: &mut V) -> Result<Shape, Fa
         line,
         at: 0,
         levels: Levels::new(),
-        open: Open::none(),
+        open: [None, None],
         visitor,
     }
     .run()
 }
 
 /// A member whose value has not ended yet.
-#[derive(Clone)]
 pub(super) struct Open {
     /// The key, between its quotes.
     pub(super) key: Range<usize>,
     /// Where the value begins.
     pub(super) value: usize,
-}
-
-impl Open {
-    /// Room for the members of depth 1 and 2.
-    pub(super) fn none() -> [Self; 2] {
-        [const {
-            Self {
-                key: 0..0,
-                value: 0,
-            }
-        }; 2]
-    }
 }
 
 /// Walks the lines of `text`.
@@ -66,8 +53,8 @@ struct Walker<'a, V> {
     line: &'a [u8],
     at: usize,
     levels: Levels,
-    /// The open members of depth 1 and 2.
-    open: [Open; 2],
+    /// The open members of depth 1 and 2, where the visitor wants to be told of them.
+    open: [Option<Open>; 2],
     visitor: &'a mut V,
 }
 
@@ -136,10 +123,9 @@ impl<V: Visitor> Walker<'_, V> {
         self.at += 1;
         self.blanks();
         if let Some(depth) = self.levels.told_depth() {
-            self.open[depth - 1] = Open {
-                key,
-                value: self.at,
-            };
+            let wanted = self.visitor.wants(depth as u8, &self.line[key.clone()]);
+            let value = self.at;
+            self.open[depth - 1] = wanted.then_some(Open { key, value });
         }
         Ok(())
     }
@@ -148,10 +134,11 @@ impl<V: Visitor> Walker<'_, V> {
     /// says whether there is one.
     fn ended(&mut self) -> Result<bool, Fault> {
         while self.levels.depth() > 0 {
-            if let Some(depth) = self.levels.told_depth() {
-                let open = &self.open[depth - 1];
-                let key = &self.line[open.key.clone()];
-                self.visitor.member(depth as u8, key, open.value..self.at);
+            if let Some(depth) = self.levels.told_depth()
+                && let Some(Open { key, value }) = self.open[depth - 1].take()
+            {
+                let key = &self.line[key];
+                self.visitor.member(depth as u8, key, value..self.at);
             }
             self.blanks();
             let object = self.levels.in_object();

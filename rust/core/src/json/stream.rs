@@ -3,6 +3,9 @@
 //! [`simd`](crate::simd) finds the tokens of a window of text and checks the insides of strings;
 //! here the tokens are checked against the grammar. Where something is wrong, the line is given to
 //! the byte-wise walker, which alone says what and where.
+// Without it the walk is no longer one function, its state lives in memory, and it takes half as
+// long again.
+#![allow(clippy::inline_always)]
 
 use super::levels::Levels;
 use super::scalar::{self, Open};
@@ -21,11 +24,11 @@ pub(super) fn walk<V: Visitor>(
 ) -> Result<Shape, Fault> {
     let mut tokens = Tokens::new();
     let mut levels = Levels::new();
-    let mut stream = Stream::new(vectors, line, false, &mut tokens);
-    let first = stream.next();
-    match Walk::new(&mut stream, &mut levels, visitor, 0).run(first) {
-        Some((shape, _)) => Ok(shape),
-        None => scalar::walk(line, &mut Deaf),
+    let search = Search::new(vectors, line, false, &mut tokens);
+    let mut walk = Walk::new(search, &mut levels, visitor);
+    match (walk.line(), walk.shape) {
+        (Some(()), Some(shape)) => Ok(shape),
+        _ => scalar::walk(line, &mut Deaf),
     }
 }
 
@@ -37,50 +40,40 @@ pub(super) fn lines<V: LineVisitor>(
     levels: &mut Levels,
     visitor: &mut V,
 ) {
-    let mut stream = Stream::new(vectors, text, true, tokens);
-    let mut start = 0;
-    while start < text.len() {
-        let first = stream.next();
-        let blank = stream.ends_line(first);
-        let walked = if blank {
-            Some((None, first))
+    let search = Search::new(vectors, text, true, tokens);
+    let mut walk = Walk::new(search, levels, visitor);
+    while walk.start < text.len() {
+        let start = walk.start;
+        let (answer, end) = if walk.line().is_some() {
+            (Ok(walk.shape), walk.place())
         } else {
-            let walk = Walk::new(&mut stream, levels, visitor, start);
-            walk.run(first).map(|(shape, end)| (Some(shape), end))
-        };
-        let (answer, end) = if let Some((shape, end)) = walked {
-            (Ok(shape), end)
-        } else {
-            levels.clear();
-            let end = stream.pass_line(start);
+            let end = walk.pass_line();
             let fault = scalar::walk(&text[start..end], &mut Deaf);
             (fault.map(Some), end)
         };
-        visitor.line(&text[start..end], start, answer);
-        start = end + 1;
+        walk.visitor.line(&text[start..end], start, answer);
+        walk.start = end + 1;
     }
 }
 
-/// The tokens of a text, one after the other.
-struct Stream<'t> {
+/// Finds the tokens of a text, window by window.
+struct Search<'t> {
     text: &'t [u8],
     vectors: Vectors,
     /// Whether line feeds outside strings are tokens.
     newlines: bool,
-    /// Where the window begins whose tokens are given out, and where the next one does.
+    /// Where the window begins that was searched last, and where the next one does.
     base: usize,
     ahead: usize,
-    /// How wide the next window is to be.
+    /// How wide it is to be.
     width: usize,
     carry: Carry,
     tokens: &'t mut Tokens,
-    /// How many of the window's tokens have been given out.
-    given: usize,
     /// A string behind the tokens is at fault.
     fault: bool,
 }
 
-impl<'t> Stream<'t> {
+impl<'t> Search<'t> {
     fn new(vectors: Vectors, text: &'t [u8], newlines: bool, tokens: &'t mut Tokens) -> Self {
         tokens.clear();
         Self {
@@ -92,25 +85,22 @@ impl<'t> Stream<'t> {
             width: WINDOW,
             carry: Carry::default(),
             tokens,
-            given: 0,
             fault: false,
         }
     }
 
-    /// The place of the next token; the text's length behind the last.
-    #[inline]
-    fn next(&mut self) -> usize {
-        match self.tokens.places().get(self.given) {
-            Some(&place) => {
-                self.given += 1;
-                self.base + usize::from(place)
-            }
-            None => self.refill(),
-        }
+    /// Starts anew at `ahead`, where a line begins.
+    fn pass(&mut self, ahead: usize) {
+        self.ahead = ahead;
+        self.width = NARROW;
+        self.carry = Carry::default();
+        self.fault = false;
+        self.tokens.clear();
     }
 
+    /// Searches on for tokens; false if there are none any more.
     #[inline(never)]
-    fn refill(&mut self) -> usize {
+    fn refill(&mut self) -> bool {
         while !self.fault && self.ahead < self.text.len() {
             let window = &self.text[self.ahead..];
             let window = &window[..window.len().min(self.width)];
@@ -121,23 +111,17 @@ impl<'t> Stream<'t> {
                 .vectors
                 .tokens(window, self.newlines, &mut self.carry, self.tokens);
             self.fault = fault.is_some();
-            if let Some(&place) = self.tokens.places().first() {
-                self.given = 1;
-                return self.base + usize::from(place);
+            if self.tokens.count() > 0 {
+                return true;
             }
         }
         self.fault |= self.carry.in_string();
-        self.text.len()
-    }
-
-    /// The byte at a token's place; behind the text a line feed.
-    #[inline]
-    fn byte(&self, at: usize) -> u8 {
-        self.text.get(at).copied().unwrap_or(b'\n')
+        self.tokens.clear();
+        false
     }
 
     /// The place behind the last byte before `at` that is no white space.
-    #[inline]
+    #[inline(always)]
     fn trimmed(&self, at: usize) -> usize {
         let blank = |byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         let mut end = at;
@@ -146,135 +130,206 @@ impl<'t> Stream<'t> {
         }
         end
     }
-
-    /// Whether the token ends its line, or the text.
-    #[inline]
-    fn ends_line(&self, at: usize) -> bool {
-        self.byte(at) == b'\n' && !(self.fault && at == self.text.len())
-    }
-
-    /// Goes on behind the line that begins at `start`, whatever its tokens were; returns its end.
-    #[cold]
-    fn pass_line(&mut self, start: usize) -> usize {
-        let end = memchr::memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |n| start + n);
-        self.ahead = (end + 1).min(self.text.len());
-        self.width = NARROW;
-        self.carry = Carry::default();
-        self.tokens.clear();
-        self.given = 0;
-        self.fault = false;
-        end
-    }
 }
 
-/// The grammar, over the tokens of one line.
-struct Walk<'a, 't, V> {
-    stream: &'a mut Stream<'t>,
-    levels: &'a mut Levels,
-    visitor: &'a mut V,
+/// What stands for a token behind the end of the text: it ends a line as well.
+const END: u8 = b'\n';
+
+/// The grammar, over the tokens of lines.
+struct Walk<'t, 'v, V> {
+    search: Search<'t>,
+    /// How many tokens of the window have been read.
+    read: usize,
+    levels: &'t mut Levels,
+    /// 1 or 2, if members that end here may be told.
+    told: usize,
+    visitor: &'v mut V,
     /// Where the line begins; the visitor counts from there.
     start: usize,
-    /// The open members of depth 1 and 2.
-    open: [Open; 2],
+    /// What the line holds; none as long as that is nothing.
+    shape: Option<Shape>,
+    /// The open members of depth 1 and 2, where the visitor wants to be told of them.
+    open: [Option<Open>; 2],
 }
 
-impl<'a, 't, V: Visitor> Walk<'a, 't, V> {
-    #[inline]
-    fn new(
-        stream: &'a mut Stream<'t>,
-        levels: &'a mut Levels,
-        visitor: &'a mut V,
-        start: usize,
-    ) -> Self {
+impl<'t, 'v, V: Visitor> Walk<'t, 'v, V> {
+    fn new(search: Search<'t>, levels: &'t mut Levels, visitor: &'v mut V) -> Self {
         Self {
-            stream,
+            search,
+            read: 0,
             levels,
+            told: 0,
             visitor,
-            start,
-            open: Open::none(),
+            start: 0,
+            shape: None,
+            open: [None, None],
         }
     }
 
-    /// Walks the line whose first token is at `at`, with nothing open before and after; returns
-    /// its shape and the place of the token that ends it.
-    #[inline]
-    fn run(mut self, mut at: usize) -> Option<(Shape, usize)> {
-        let shape = Shape::of(self.stream.byte(at))?;
+    /// The next token's byte.
+    #[inline(always)]
+    fn next(&mut self) -> u8 {
+        let token = self.search.tokens.byte(self.read);
+        self.read += 1;
+        if token == Tokens::MARK {
+            return self.next_window();
+        }
+        token
+    }
+
+    /// The same where the window may be at its end.
+    #[cold]
+    #[inline(never)]
+    fn next_window(&mut self) -> u8 {
+        if self.read <= self.search.tokens.count() {
+            return Tokens::MARK;
+        }
+        self.read = 0;
+        if !self.search.refill() {
+            return END;
+        }
+        self.read = 1;
+        self.search.tokens.byte(0)
+    }
+
+    /// The place of the token that was read last.
+    #[inline(always)]
+    fn place(&self) -> usize {
+        match self.read {
+            0 => self.search.text.len(),
+            read => self.search.base + self.search.tokens.place(read - 1),
+        }
+    }
+
+    /// Whether the token that was read last ends its line, or the text.
+    #[inline(always)]
+    fn ends_line(&self, token: u8) -> bool {
+        token == END && !(self.search.fault && self.read == 0)
+    }
+
+    /// Walks a line, with nothing open before and after, up to the token that ends it. If that
+    /// fails, `pass_line` has to come next.
+    #[inline(always)]
+    fn line(&mut self) -> Option<()> {
+        let mut token = self.next();
+        self.shape = Shape::of(token);
+        if self.shape.is_none() {
+            return self.ends_line(token).then_some(());
+        }
         loop {
-            match self.stream.byte(at) {
+            match token {
                 b'"' => {}
                 b'{' => {
-                    let key = self.stream.next();
-                    if self.stream.byte(key) != b'}' {
-                        self.levels.push(true);
-                        at = self.key(key)?;
+                    token = self.next();
+                    if token != b'}' {
+                        self.push(true);
+                        token = self.key(token)?;
                         continue;
                     }
                 }
                 b'[' => {
-                    let element = self.stream.next();
-                    if self.stream.byte(element) != b']' {
-                        self.levels.push(false);
-                        at = element;
+                    token = self.next();
+                    if token != b']' {
+                        self.push(false);
                         continue;
                     }
                 }
-                _ => self.scalar(at)?,
+                _ => self.scalar()?,
             }
-            let mut next = self.stream.next();
-            while self.levels.depth() > 0 {
-                self.tell(next);
-                if self.stream.byte(next) == b',' {
+            loop {
+                token = self.next();
+                if self.levels.depth() == 0 {
+                    return self.ends_line(token).then_some(());
+                }
+                self.tell();
+                let object = self.levels.in_object();
+                if token == b',' {
+                    token = self.next();
+                    if object {
+                        token = self.key(token)?;
+                    }
                     break;
                 }
-                let close = if self.levels.in_object() { b'}' } else { b']' };
-                if self.stream.byte(next) != close {
+                if token != if object { b'}' } else { b']' } {
                     return None;
                 }
-                self.levels.pop();
-                next = self.stream.next();
-            }
-            if self.levels.depth() == 0 {
-                return self.stream.ends_line(next).then_some((shape, next));
-            }
-            at = self.stream.next();
-            if self.levels.in_object() {
-                at = self.key(at)?;
+                self.pop();
             }
         }
     }
 
-    /// Reads the key at `at` and its colon; returns the place of the value.
-    #[inline]
-    fn key(&mut self, at: usize) -> Option<usize> {
-        let colon = self.stream.next();
-        if self.stream.byte(at) != b'"' || self.stream.byte(colon) != b':' {
+    #[inline(always)]
+    fn push(&mut self, object: bool) {
+        self.levels.push(object);
+        self.told = self.levels.told_depth().unwrap_or_default();
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) {
+        self.levels.pop();
+        self.told = self.levels.told_depth().unwrap_or_default();
+    }
+
+    /// Reads on from the first token of a key behind its colon; returns the token of the value.
+    #[inline(always)]
+    fn key(&mut self, quote: u8) -> Option<u8> {
+        if quote != b'"' {
             return None;
         }
-        let value = self.stream.next();
-        if let Some(depth) = self.levels.told_depth() {
-            let key = at + 1..self.stream.trimmed(colon) - 1;
-            self.open[depth - 1] = Open { key, value };
+        if self.told == 0 {
+            return (self.next() == b':').then(|| self.next());
         }
-        Some(value)
+        let key = self.place() + 1;
+        if self.next() != b':' {
+            return None;
+        }
+        let key = key..self.search.trimmed(self.place()) - 1;
+        let token = self.next();
+        let wanted = self
+            .visitor
+            .wants(self.told as u8, &self.search.text[key.clone()]);
+        self.open[self.told - 1] = wanted.then(|| Open {
+            key,
+            value: self.place(),
+        });
+        Some(token)
     }
 
-    /// Tells the member whose value ends before `at`, if it is one of the outer ones.
-    #[inline]
-    fn tell(&mut self, at: usize) {
-        if let Some(depth) = self.levels.told_depth() {
-            let Open { key, value } = self.open[depth - 1].clone();
-            let value = value - self.start..self.stream.trimmed(at) - self.start;
-            self.visitor
-                .member(depth as u8, &self.stream.text[key], value);
+    /// Tells the member whose value ends before the last token, if it is to be told.
+    #[inline(always)]
+    fn tell(&mut self) {
+        if self.told > 0
+            && let Some(Open { key, value }) = self.open[self.told - 1].take()
+        {
+            let value = value - self.start..self.search.trimmed(self.place()) - self.start;
+            let key = &self.search.text[key];
+            self.visitor.member(self.told as u8, key, value);
         }
     }
 
-    /// Checks the number or literal at `at` up to where it ends.
-    #[inline]
-    fn scalar(&self, at: usize) -> Option<()> {
-        let end = scalar::scalar_end(self.stream.text, at).ok()?;
-        let delimits = |&byte: &u8| b" \t\r\n,:[]{}\"".contains(&byte);
-        self.stream.text.get(end).is_none_or(delimits).then_some(())
+    /// Checks the number or literal that begins at the last token, up to where it ends.
+    #[inline(always)]
+    fn scalar(&self) -> Option<()> {
+        let end = scalar::scalar_end(self.search.text, self.place()).ok()?;
+        let end = self.search.text.get(end).copied().unwrap_or(END);
+        // What begins with one of these is a token, or nothing.
+        matches!(
+            end,
+            b' ' | b'\t' | b'\r' | b'\n' | b',' | b':' | b'[' | b']' | b'{' | b'}' | b'"'
+        )
+        .then_some(())
+    }
+
+    /// Leaves the line, whatever its tokens were, to go on behind it; returns where it ends.
+    #[cold]
+    fn pass_line(&mut self) -> usize {
+        let text = self.search.text;
+        let length = memchr::memchr(b'\n', &text[self.start..]);
+        let end = length.map_or(text.len(), |length| self.start + length);
+        self.search.pass((end + 1).min(text.len()));
+        self.read = 0;
+        self.levels.clear();
+        self.told = 0;
+        end
     }
 }

@@ -86,28 +86,38 @@ fn operator(block: Block) -> u64 {
     _mm512_cmpeq_epi8_mask(braces, _mm512_shuffle_epi8(table(OPERATORS), block))
 }
 
-/// Appends the places of the set bits, counted from `at`.
+/// Appends the bytes whose bits are set, and their places, counted from `at`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
-fn push(bits: u64, at: u16, out: &mut Tokens) {
-    let Some(room) = out
+fn push(block: Block, mask: u64, at: u16, out: &mut Tokens) {
+    let Some(places) = out
         .places
         .get_mut(out.count..)
-        .and_then(|rest| rest.first_chunk_mut::<BLOCK>())
+        .and_then(<[_]>::first_chunk_mut::<BLOCK>)
     else {
         return;
     };
-    let places = _mm512_maskz_compress_epi8(bits, iota());
+    let Some(bytes) = out
+        .bytes
+        .get_mut(out.count..)
+        .and_then(<[_]>::first_chunk_mut::<BLOCK>)
+    else {
+        return;
+    };
+    let kept = _mm512_maskz_compress_epi8(mask, block);
+    // SAFETY: there is room for 64 bytes, at any alignment.
+    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), kept) };
+    let packed = _mm512_maskz_compress_epi8(mask, iota());
     let base = _mm512_set1_epi16(at as i16);
-    let count = bits.count_ones() as usize;
     let wide = |half| _mm512_add_epi16(base, _mm512_cvtepu8_epi16(half));
-    let first = wide(_mm512_castsi512_si256(places));
+    let first = wide(_mm512_castsi512_si256(packed));
     // SAFETY: there is room for 32 places of two bytes, at any alignment.
-    unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), first) };
+    unsafe { _mm512_storeu_si512(places.as_mut_ptr().cast(), first) };
+    let count = mask.count_ones() as usize;
     if count > 32 {
-        let second = wide(_mm512_extracti64x4_epi64::<1>(places));
+        let second = wide(_mm512_extracti64x4_epi64::<1>(packed));
         // SAFETY: there is room for another 32 behind them.
-        unsafe { _mm512_storeu_si512(room.as_mut_ptr().add(32).cast(), second) };
+        unsafe { _mm512_storeu_si512(places.as_mut_ptr().add(32).cast(), second) };
     }
     out.count += count;
 }
