@@ -1,0 +1,114 @@
+"""A headless browser for pages, and sessions to draw."""
+
+import json
+import shutil
+
+import pytest
+from sessiontree import SessionManager
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("chromium and chromedriver are not installed")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    flags = "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
+    for flag in [*flags.split(), "disable-component-update", "disable-sync", "window-size=1300,800"]:
+        options.add_argument(f"--{flag}")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield started
+    started.quit()
+
+
+def user(text):
+    return {"role": "user", "content": text, "timestamp": 0}
+
+
+def assistant(*blocks):
+    return {"role": "assistant", "content": list(blocks), "provider": "p", "model": "m", "timestamp": 0}
+
+
+@pytest.fixture
+def talk():
+    """A session with two branches, a label, a tool call, an image and a compaction."""
+    session = SessionManager.in_memory("/code")
+    session.append_session_info("Fix the parser")
+    first = session.append_message(user("why does it **fail**?"))
+    call = {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "parser.py"}}
+    look = session.append_message(
+        assistant({"type": "text", "text": "looking\n\n```python\nprint('x')\n```"}, call)
+    )
+    session.append_message(
+        {
+            "role": "toolResult",
+            "toolCallId": "c1",
+            "toolName": "read",
+            "content": [{"type": "text", "text": "needle-in-the-result"}],
+            "isError": False,
+            "timestamp": 0,
+        }
+    )
+    session.append_label_change(first, "start")
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    session.append_message(
+        {
+            "role": "user",
+            "content": [{"type": "image", "data": pixel, "mimeType": "image/png"}],
+            "timestamp": 0,
+        }
+    )
+    session.branch(look)
+    session.append_message(user("another way"))
+    session.append_compaction("## Goal\nfix it", first, 100)
+    return session
+
+
+HOSTILE = (
+    "<script>document.documentElement.dataset.owned='yes'</script>",
+    "<img src=x onerror=\"document.documentElement.dataset.owned='yes'\">",
+    "[click](javascript:document.documentElement.dataset.owned='yes')",
+    "</script></pre></article></main><script>document.documentElement.dataset.owned='yes'</script>",
+    "<svg onload=\"document.documentElement.dataset.owned='yes'\">",
+    "![x](https://example.invalid/track.png)",
+    "\u202e\x1b[31m\x00<b>bold",
+    '"><iframe srcdoc="<script>parent.document.documentElement.dataset.owned=1</script>">',
+)
+
+
+@pytest.fixture
+def hostile():
+    """A session with something that wants to run in every field."""
+    session = SessionManager.in_memory("/code" + HOSTILE[0])
+    for text in HOSTILE:
+        session.append_session_info(text)
+        id = session.append_message(user(text))
+        session.append_label_change(id, text)
+        session.append_message(
+            assistant(
+                {"type": "text", "text": f"```{text}\n{text}\n```\n{text}"},
+                {"type": "thinking", "thinking": text},
+                {"type": "toolCall", "id": text, "name": text, "arguments": {text: text}},
+                {"type": text, "text": text},
+            )
+        )
+        session.append_message(
+            {
+                "role": "toolResult",
+                "toolName": text,
+                "content": [{"type": "image", "data": text, "mimeType": text}],
+                "timestamp": 0,
+            }
+        )
+        session.append_message({"role": text, "content": text, "timestamp": 0})
+        session.append_custom_entry(text, {text: text})
+        session.append_model_change(text, text)
+        session.append_compaction(text, None, 1)
+    entries = [json.loads(json.dumps(e)) for e in session.get_entries()]
+    for at, entry in enumerate(entries):
+        entry["timestamp"] = HOSTILE[at % len(HOSTILE)]
+    return SessionManager.in_memory("/code", entries)
