@@ -151,6 +151,21 @@ def test_with_a_summary_before_the_first_message(tree):
     assert result.editor_text == "root"
 
 
+@pytest.mark.parametrize(("window", "taken"), [(400, False), (4000, True), (None, True)])
+def test_a_small_window_takes_what_fits(tree, window, taken):
+    """The default reserve is no larger than a quarter of it; a given one is kept to."""
+    tree.session.append_message(reply("x" * 2000))
+    tree.session.append_message(user("last"))
+    asked = []
+    model = {"id": "m"} if window is None else {"id": "m", "contextWindow": window}
+    options = {"summarize": True, "model": model, "summarizer": says("S", asked)}
+    navigate(tree.session, tree.left_end, **options)
+    assert ("x" * 2000 in asked[0].prompt) is taken
+    assert "[User]: last" in asked[0].prompt
+    with pytest.raises(ValueError, match="leave nothing"):
+        navigate(tree.session, tree.leaf, reserve_tokens=200_000, **options)
+
+
 def test_with_nothing_left_behind(tree):
     """Going further down the same path asks no model."""
     tree.session.branch(tree.hub)

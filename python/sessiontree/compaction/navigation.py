@@ -135,7 +135,7 @@ class _Wish:
     summarizer: Summarizer | None
     custom_instructions: str | None
     replace_instructions: bool
-    reserve_tokens: int
+    reserve_tokens: int | None
     label: str | None
     before: Callable[[NavigationPlan], Any] | None
     after: Callable[[NavigationResult], Any] | None
@@ -150,7 +150,7 @@ def navigate(
     summarizer: Summarizer | None = None,
     custom_instructions: str | None = None,
     replace_instructions: bool = False,
-    reserve_tokens: int = DEFAULT_RESERVE_TOKENS,
+    reserve_tokens: int | None = None,
     label: str | None = None,
     before: Callable[[NavigationPlan], Any] | None = None,
     after: Callable[[NavigationResult], Any] | None = None,
@@ -169,7 +169,7 @@ def navigate(
         summarizer: asks the model, needed for a summary.
         custom_instructions: what the summary is to dwell on.
         replace_instructions: they stand in place of the prompt.
-        reserve_tokens: left free in the model's window.
+        reserve_tokens: left free in the model's window; 16,384, or a quarter of a small window, if left out.
         label: set on the summary, or on the target if there is none.
         before: may give a `NavigationDecision`; plain or async.
         after: is told the result; plain or async.
@@ -207,7 +207,7 @@ async def anavigate(
     summarizer: Summarizer | None = None,
     custom_instructions: str | None = None,
     replace_instructions: bool = False,
-    reserve_tokens: int = DEFAULT_RESERVE_TOKENS,
+    reserve_tokens: int | None = None,
     label: str | None = None,
     before: Callable[[NavigationPlan], Any] | None = None,
     after: Callable[[NavigationResult], Any] | None = None,
@@ -295,10 +295,19 @@ def _summary(
             wish.summarizer,
             plan.custom_instructions,
             plan.replace_instructions,
-            wish.reserve_tokens,
+            _reserve(wish),
             options,
         )
     )
+
+
+def _reserve(wish: _Wish) -> int:
+    """What is left free: the default is made for large windows."""
+    if wish.reserve_tokens is not None:
+        return wish.reserve_tokens
+    window = (wish.model or {}).get("contextWindow")
+    small = isinstance(window, (int, float)) and 0 < window < 2 * DEFAULT_RESERVE_TOKENS
+    return int(window) // 4 if small else DEFAULT_RESERVE_TOKENS
 
 
 def _gone(
