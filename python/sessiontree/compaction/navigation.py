@@ -20,6 +20,7 @@ from sessiontree.compaction.branches import (
 )
 from sessiontree.compaction.convert import content_text
 from sessiontree.compaction.requests import Options, Summarizer, SummaryOptions
+from sessiontree.compaction.usage import number_of
 from sessiontree.exceptions import EntryNotFoundError, SessionConflictError, SummarizationAbortedError
 
 if TYPE_CHECKING:
@@ -305,8 +306,8 @@ def _reserve(wish: _Wish) -> int:
     """What is left free: the default is made for large windows."""
     if wish.reserve_tokens is not None:
         return wish.reserve_tokens
-    window = (wish.model or {}).get("contextWindow")
-    small = isinstance(window, (int, float)) and 0 < window < 2 * DEFAULT_RESERVE_TOKENS
+    window = number_of((wish.model or {}).get("contextWindow"))
+    small = 0 < window < 2 * DEFAULT_RESERVE_TOKENS
     return int(window) // 4 if small else DEFAULT_RESERVE_TOKENS
 
 
