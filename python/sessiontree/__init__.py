@@ -230,6 +230,7 @@ if TYPE_CHECKING:
     from sessiontree.manager import (
         SessionManager as SessionManager,
     )
+    from sessiontree.migrations import migrate_session_entries as migrate_session_entries
     from sessiontree.paths import (
         get_default_session_dir as get_default_session_dir,
     )
@@ -328,6 +329,7 @@ _HOMES: Final = {
         "UnsupportedVersionError",
     ),
     "sessiontree.host": ("Host",),
+    "sessiontree.migrations": ("migrate_session_entries",),
     "sessiontree.loading": (
         "load_entries_from_file",
         "parse_session_entries",

@@ -6,7 +6,7 @@ and kinds are described in ``docs/architecture.md``. All methods are safe from a
 
 from collections.abc import Callable, Iterable
 from os import PathLike
-from typing import Final, TypedDict, final, overload
+from typing import Final, Self, TypedDict, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,27 @@ def may_hold_minus_zero(text: bytes) -> bool:
 
 def survey(value: object) -> int:
     """What orjson's text of a value needs: 0 nothing, 1 other texts of doubles, 2 another writer."""
+
+def derived_id(line_number: int, line: bytes, attempt: int = 0) -> str:
+    """The id that an entry of a version 1 file gets; ``attempt`` counts collisions."""
+
+def splice_members(line: bytes, members: dict[str, bytes]) -> bytes:
+    """The text of an object with members replaced where they stand, or added at its end.
+
+    Values are JSON texts; keys must need no escapes. Of duplicate keys the last one is replaced.
+    """
+
+@final
+class Migration:
+    """An iterator over the parts of a file of version 1 or 2 as one of version 3.
+
+    With ``give_ids`` it is of version 1; ``ids`` are JSON texts, one a row, for rows without a
+    string id of their own. Left out, they derive from line number and line (`derived_id`).
+    """
+
+    def __new__(cls, store: Store, *, give_ids: bool, ids: list[bytes] | None = None) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
 
 def sweep(path: str | PathLike[str]) -> int:
     """Remove temporary files of dead writers from the folder of a file; how many there were."""

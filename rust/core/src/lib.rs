@@ -12,10 +12,12 @@ mod error;
 pub mod index;
 pub mod json;
 pub mod lines;
+pub mod migrate;
 mod place;
 mod scan;
 #[allow(unsafe_code)]
 mod simd;
+pub mod splice;
 pub mod store;
 pub mod walk;
 

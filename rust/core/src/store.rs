@@ -438,6 +438,11 @@ impl Store {
         ((offset + length + 1).min(end), end)
     }
 
+    /// Where the header stands, behind a byte order mark.
+    pub fn header_offset(&self) -> u64 {
+        self.header.unwrap_or_default().0
+    }
+
     /// The header's line, as it was read.
     pub fn header(&self) -> &[u8] {
         &self.header_text

@@ -7,6 +7,7 @@ mod draft;
 mod errors;
 mod json;
 mod keys;
+mod migrate;
 mod rows;
 mod store;
 
@@ -17,6 +18,8 @@ mod _native {
     use crate::draft::{create_file, replace_file, sweep};
     #[pymodule_export]
     use crate::json::{may_hold_minus_zero, survey};
+    #[pymodule_export]
+    use crate::migrate::{Migration, derived_id, splice_members};
     #[pymodule_export]
     use crate::rows::Rows;
     #[pymodule_export]

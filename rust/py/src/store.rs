@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use sessiontree_core::append::{Change, How};
 use sessiontree_core::index::{MISSING, ROOT};
+use sessiontree_core::migrate::{Ids, Migration};
 use sessiontree_core::store::{Backing, Options, Store as Core, Tail};
 use sessiontree_core::{Error, ErrorKind, Result, Row, walk};
 use std::path::PathBuf;
@@ -62,7 +63,7 @@ impl Store {
     }
 
     /// Work that reads files or many rows.
-    fn long<R: Send>(
+    pub(crate) fn long<R: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut Core, &mut dyn FnMut() -> bool) -> Result<R> + Send,
@@ -73,6 +74,11 @@ impl Store {
                 go_on,
             )
         })
+    }
+
+    /// A migration of the file as it is known now.
+    pub(crate) fn begin_migration(&self, py: Python<'_>, ids: Ids) -> Migration {
+        self.with(py, |core| Migration::new(core, ids))
     }
 
     /// A look at one row that must exist.

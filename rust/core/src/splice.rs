@@ -1,0 +1,194 @@
+//! Changes in an object's text that leave every other byte as it is.
+//!
+//! A rewrite must not lose what a decoder would: digits beyond a double, escapes, white space, the
+//! order of keys, duplicate keys. So values are replaced where they stand, new members are written
+//! behind the last one, and removed members go with one comma. Of duplicate keys the last one
+//! counts, so its value is the one that is replaced; a removal takes them all.
+
+use crate::json::{self, Members};
+use std::ops::Range;
+
+/// New text for a place in an old one.
+pub(crate) type Edit<'a> = (Range<usize>, &'a [u8]);
+
+/// A new member: its key, which must need no escapes, and its value's text.
+pub type Member<'a> = (&'a str, &'a [u8]);
+
+/// Gives the text of `object` with the members of `set` replaced or added, and without those of
+/// `remove`. The text must be that of an object.
+///
+/// ```
+/// use sessiontree_core::splice::splice;
+/// let text = splice(br#"{"a": 1, "b": 1e400}"#, &[("a", b"2"), ("c", b"[]")], &["b"]);
+/// assert_eq!(text, br#"{"a": 2,"c":[]}"#);
+/// ```
+pub fn splice(object: &[u8], set: &[Member<'_>], remove: &[&str]) -> Vec<u8> {
+    let mut edits = Vec::new();
+    let mut added = Vec::new();
+    for &(key, value) in set {
+        match spans(object).filter(|m| json::key_is(m.raw, key)).last() {
+            Some(member) => edits.push((member.value, value)),
+            None => added.push((key, value)),
+        }
+    }
+    let removed = removals(object, remove);
+    let bare = spans(object).count() == removed.len();
+    edits.extend(removed.into_iter().map(|range| (range, &b""[..])));
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut out = Vec::with_capacity(object.len() + 64 * set.len());
+    apply(object, &edits, &added, bare, &mut out);
+    out
+}
+
+/// Writes `object` with edits in ascending order and members added at its end to `out`. `bare` says
+/// that no other member is left.
+pub(crate) fn apply(
+    object: &[u8],
+    edits: &[Edit<'_>],
+    added: &[Member<'_>],
+    bare: bool,
+    out: &mut Vec<u8>,
+) {
+    let close = object.iter().rposition(|&b| b == b'}');
+    let close = close.unwrap_or(object.len());
+    let mut done = 0;
+    for (range, text) in edits {
+        out.extend_from_slice(&object[done..range.start]);
+        out.extend_from_slice(text);
+        done = range.end;
+    }
+    // White space before the brace stays before it.
+    let last = object[done..close].trim_ascii_end().len() + done;
+    out.extend_from_slice(&object[done..last]);
+    for (n, (key, value)) in added.iter().enumerate() {
+        let comma: &[u8] = if bare && n == 0 { b"\"" } else { b",\"" };
+        for part in [comma, key.as_bytes(), b"\":", value] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.extend_from_slice(&object[last..]);
+}
+
+/// A member and where it stands.
+struct Span<'a> {
+    raw: &'a [u8],
+    key: usize,
+    value: Range<usize>,
+}
+
+fn spans(object: &[u8]) -> impl Iterator<Item = Span<'_>> {
+    let place = |part: &[u8]| part.as_ptr() as usize - object.as_ptr() as usize;
+    let members: Members<'_> = json::members(object);
+    members.map(move |(raw, value)| {
+        let start = place(value);
+        Span {
+            raw,
+            key: place(raw) - 1,
+            value: start..start + value.len(),
+        }
+    })
+}
+
+/// The places to cut out so that these keys are gone: with the comma before them, or for the first
+/// members with the one behind.
+fn removals(object: &[u8], keys: &[&str]) -> Vec<Range<usize>> {
+    let mut cuts = Vec::new();
+    if keys.is_empty() {
+        return cuts;
+    }
+    let mut kept_before = None;
+    let mut members = spans(object).peekable();
+    while let Some(member) = members.next() {
+        let wanted = keys.iter().any(|key| json::key_is(member.raw, key));
+        let next = members.peek().map_or(member.value.end, |next| next.key);
+        match kept_before {
+            Some(end) if wanted => cuts.push(end..member.value.end),
+            None if wanted => cuts.push(member.key..next),
+            _ => {}
+        }
+        if kept_before.is_some() || !wanted {
+            kept_before = Some(member.value.end);
+        }
+    }
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Map, Value};
+
+    #[test]
+    fn places_by_hand() {
+        let all = |text: &str, set: &[Member<'_>], remove: &[&str]| {
+            String::from_utf8(splice(text.as_bytes(), set, remove)).unwrap()
+        };
+        assert_eq!(
+            all("{}", &[("a", b"1"), ("b", b"2")], &[]),
+            r#"{"a":1,"b":2}"#
+        );
+        assert_eq!(all(" { } \r", &[("a", b"1")], &[]), " {\"a\":1 } \r");
+        assert_eq!(all(r#"{"a":1 }"#, &[("b", b"2")], &[]), r#"{"a":1,"b":2 }"#);
+        assert_eq!(
+            all(r#"{ "a" : 1 , "b" : 2 }"#, &[], &["a"]),
+            r#"{ "b" : 2 }"#
+        );
+        assert_eq!(
+            all(r#"{ "a" : 1 , "b" : 2 }"#, &[], &["b"]),
+            r#"{ "a" : 1 }"#
+        );
+        assert_eq!(all(r#"{"a":1}"#, &[("b", b"2")], &["a"]), r#"{"b":2}"#);
+        assert_eq!(all(r#"{"a":1,"a":2,"b":3}"#, &[], &["a"]), r#"{"b":3}"#);
+        assert_eq!(all(r#"{"b":3,"a":1,"a":2}"#, &[], &["a"]), r#"{"b":3}"#);
+        assert_eq!(
+            all(r#"{"a":1,"a":2}"#, &[("a", b"3")], &[]),
+            r#"{"a":1,"a":3}"#
+        );
+        assert_eq!(
+            all(r#"{"\u0061":"}"}"#, &[("a", b"{}")], &[]),
+            r#"{"\u0061":{}}"#
+        );
+    }
+
+    /// Members as text, in their order; white space between all parts.
+    fn object_text(members: &[(String, i32)], blanks: &[&str]) -> String {
+        let blank = |n: usize| blanks[n % blanks.len()];
+        let texts = members.iter().enumerate().map(|(n, (key, value))| {
+            let key = Value::from(key.as_str());
+            format!(
+                "{}{key}{}:{}{value}{}",
+                blank(n),
+                blank(n + 1),
+                blank(n + 2),
+                blank(n + 3)
+            )
+        });
+        format!("{{{}}}", texts.collect::<Vec<_>>().join(","))
+    }
+
+    proptest! {
+        /// The result reads as the object does after the same changes in memory.
+        #[test]
+        fn reads_as_changed(
+            members in prop::collection::vec(("[abc\\\\\"]{1,2}", 0..9_i32), 0..6),
+            blanks in prop::collection::vec(prop_oneof![Just(""), Just(" "), Just("\t\r")], 1..5),
+            set in prop::collection::vec("[abcd]", 0..4),
+            remove in prop::collection::vec("[abc]", 0..3),
+        ) {
+            let text = object_text(&members, &blanks);
+            let mut set = set;
+            set.sort();
+            set.dedup();
+            set.retain(|key| !remove.contains(key));
+            let new: Vec<Member<'_>> = set.iter().map(|key| (key.as_str(), &b"\"new\""[..])).collect();
+            let gone: Vec<&str> = remove.iter().map(String::as_str).collect();
+            let spliced = splice(text.as_bytes(), &new, &gone);
+            let mut expected: Map<String, Value> = serde_json::from_str(&text).unwrap();
+            expected.retain(|key, _| !remove.contains(key));
+            expected.extend(set.iter().map(|key| (key.clone(), Value::from("new"))));
+            prop_assert!(json::validate(&spliced).is_ok(), "{}", String::from_utf8_lossy(&spliced));
+            prop_assert_eq!(serde_json::from_slice::<Value>(&spliced).unwrap(), Value::Object(expected));
+        }
+    }
+}
