@@ -812,7 +812,8 @@ def test_cancelling_the_task_changes_nothing():
     assert [entry["type"] for entry in lines(session)].count("compaction") == 1
 
 
-def test_a_session_that_another_program_wrote(tmp_path):
+@pytest.mark.parametrize("tail", [[], [None]], ids=["sound end", "odd end"])
+def test_a_session_that_another_program_wrote(tmp_path, tail):
     """Odd entries contribute nothing and break nothing."""
     path = tmp_path / "odd.jsonl"
     entries = [
@@ -820,10 +821,10 @@ def test_a_session_that_another_program_wrote(tmp_path):
     ]
     parent = None
     odd = [
-        user(words(300, "Q ")), answer(words(300, "A ")), {"role": "assistant", "content": "plain text"},
+        user(words(300, "Q ")), None, answer(words(300, "A ")), {"role": "assistant", "content": "plain text"},
         {"role": "user"}, {"role": "assistant"}, {"role": "unknown", "x": 1}, user(None),
         answer(calls=["c"]) | {"content": [{"type": "toolCall", "id": "c", "name": "x"}, None, 5]},
-        *talk(3),
+        *talk(3), *tail,
     ]  # fmt: skip
     for number, message in enumerate(odd):
         entries.append(

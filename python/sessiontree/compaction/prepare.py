@@ -210,7 +210,10 @@ def _is_recovery_suffix(suffix: Sequence[ProjectedEntry]) -> bool:
 def _is_visible_by_itself(entry: ProjectedEntry) -> bool:
     """Would the entry contribute something if no edit had changed it?"""
     source = entry.source_entry
-    return member(source, "type") != "context_edit" and bool(session_entry_to_context_messages(source))
+    kind = member(source, "type")
+    if kind == "context_edit" or (kind == "message" and member(source, "message") is None):
+        return False
+    return bool(session_entry_to_context_messages(source))
 
 
 def _replaces_another(source: Any, omitted: set[Any]) -> bool:
