@@ -190,13 +190,16 @@ impl Visitor for Members {
             return;
         }
         let role = std::mem::take(&mut self.inner_role);
-        let name = plain(key);
-        match &*name {
+        match key {
             b"type" => self.kind = value,
             b"id" => self.id = value,
             b"parentId" => self.parent = value,
             b"timestamp" => self.time = value,
             b"message" => self.role = role,
+            _ if key.contains(&b'\\') => {
+                self.inner_role = role;
+                self.escaped_member(&json::decode_string(key), value);
+            }
             _ => {}
         }
     }
@@ -209,6 +212,13 @@ impl Visitor for Members {
 }
 
 impl Members {
+    #[cold]
+    fn escaped_member(&mut self, name: &[u8], value: Range<usize>) {
+        if !name.contains(&b'\\') {
+            self.member(1, name, value);
+        }
+    }
+
     /// The envelope of a valid line of this shape.
     pub(crate) fn envelope(&self, line: &[u8], shape: Shape) -> Envelope {
         let text = |range: &Range<usize>| &line[range.clone()];

@@ -27,12 +27,15 @@ const BLOCK: usize = 64;
 /// two, so that an index can be cut to it instead of being checked.
 const ROOM: usize = 2 * WINDOW;
 
+/// How many tokens are looked at together.
+const AHEAD: usize = 4;
+
 /// The tokens of a window.
 pub(crate) struct Tokens {
     /// Where they are, counted from the window's start.
     places: [u16; ROOM],
     /// What stands there; behind the last one, [`Tokens::MARK`].
-    bytes: [u8; ROOM],
+    bytes: [u8; ROOM + AHEAD],
     count: usize,
 }
 
@@ -43,7 +46,7 @@ impl Tokens {
     pub(crate) fn new() -> Self {
         Self {
             places: [0; ROOM],
-            bytes: [Self::MARK; ROOM],
+            bytes: [Self::MARK; ROOM + AHEAD],
             count: 0,
         }
     }
@@ -63,6 +66,15 @@ impl Tokens {
     #[inline]
     pub(crate) fn place(&self, index: usize) -> usize {
         usize::from(self.places[index % ROOM])
+    }
+
+    /// The bytes of four in a row; what comes behind the last one's mark means nothing.
+    #[inline]
+    pub(crate) fn four(&self, index: usize) -> [u8; AHEAD] {
+        let index = index % ROOM;
+        let mut four = [Self::MARK; AHEAD];
+        four.copy_from_slice(&self.bytes[index..index + AHEAD]);
+        four
     }
 
     /// The byte of one.

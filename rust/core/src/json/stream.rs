@@ -7,6 +7,8 @@
 // long again.
 #![allow(clippy::inline_always)]
 
+use std::ops::Range;
+
 use super::levels::Levels;
 use super::scalar::{self, Open};
 use super::{Deaf, Fault, LineVisitor, Shape, Visitor};
@@ -197,8 +199,14 @@ impl<'t, 'v, V: Visitor> Walk<'t, 'v, V> {
     fn place(&self) -> usize {
         match self.read {
             0 => self.search.text.len(),
-            read => self.search.base + self.search.tokens.place(read - 1),
+            read => self.place_of(read - 1),
         }
+    }
+
+    /// The place of a token of the window.
+    #[inline(always)]
+    fn place_of(&self, token: usize) -> usize {
+        self.search.base + self.search.tokens.place(token)
     }
 
     /// Whether the token that was read last ends its line, or the text.
@@ -234,7 +242,7 @@ impl<'t, 'v, V: Visitor> Walk<'t, 'v, V> {
                         continue;
                     }
                 }
-                _ => self.scalar()?,
+                _ => self.scalar(self.place())?,
             }
             loop {
                 token = self.next();
@@ -271,47 +279,90 @@ impl<'t, 'v, V: Visitor> Walk<'t, 'v, V> {
     }
 
     /// Reads on from the first token of a key behind its colon; returns the token of the value.
+    ///
+    /// Members before that whose value is a string, a number or a literal are read on the way.
     #[inline(always)]
     fn key(&mut self, quote: u8) -> Option<u8> {
         if quote != b'"' {
             return None;
         }
-        if self.told == 0 {
-            return (self.next() == b':').then(|| self.next());
-        }
-        let key = self.place() + 1;
+        self.plain_members()?;
+        let (key, told) = (self.place() + 1, self.told);
         if self.next() != b':' {
             return None;
         }
+        if told == 0 {
+            return Some(self.next());
+        }
         let key = key..self.search.trimmed(self.place()) - 1;
-        let token = self.next();
-        let wanted = self
-            .visitor
-            .wants(self.told as u8, &self.search.text[key.clone()]);
-        self.open[self.told - 1] = wanted.then(|| Open {
+        let value = self.next();
+        let wanted = self.wants(&key);
+        self.open[told - 1] = wanted.then(|| Open {
             key,
             value: self.place(),
         });
-        Some(token)
+        Some(value)
+    }
+
+    /// Reads members with a plain value, as long as another key follows; from one key's quote to
+    /// another's.
+    ///
+    /// Most members are like that. Reading their four tokens at once takes a third of the time.
+    #[inline(always)]
+    fn plain_members(&mut self) -> Option<()> {
+        loop {
+            match self.search.tokens.four(self.read) {
+                [b':', b'"', b',', b'"'] => {}
+                [b':', b'-' | b'0'..=b'9' | b'f' | b'n' | b't', b',', b'"'] => {
+                    self.scalar(self.place_of(self.read + 1))?;
+                }
+                _ => return Some(()),
+            }
+            if self.told > 0 {
+                let colon = self.place_of(self.read);
+                let key = self.place() + 1..self.search.trimmed(colon) - 1;
+                if self.wants(&key) {
+                    let value = self.place_of(self.read + 1);
+                    let end = self.place_of(self.read + 2);
+                    self.member(Open { key, value }, end);
+                }
+            }
+            self.read += 4;
+        }
     }
 
     /// Tells the member whose value ends before the last token, if it is to be told.
     #[inline(always)]
     fn tell(&mut self) {
         if self.told > 0
-            && let Some(Open { key, value }) = self.open[self.told - 1].take()
+            && let Some(open) = self.open[self.told - 1].take()
         {
-            let value = value - self.start..self.search.trimmed(self.place()) - self.start;
-            let key = &self.search.text[key];
-            self.visitor.member(self.told as u8, key, value);
+            self.member(open, self.place());
         }
     }
 
-    /// Checks the number or literal that begins at the last token, up to where it ends.
     #[inline(always)]
-    fn scalar(&self) -> Option<()> {
-        let end = scalar::scalar_end(self.search.text, self.place()).ok()?;
-        let end = self.search.text.get(end).copied().unwrap_or(END);
+    fn wants(&self, key: &Range<usize>) -> bool {
+        let key = &self.search.text[key.clone()];
+        self.visitor.wants(self.told as u8, key)
+    }
+
+    #[inline(always)]
+    fn member(&mut self, open: Open, end: usize) {
+        let value = open.value - self.start..self.search.trimmed(end) - self.start;
+        let key = &self.search.text[open.key];
+        self.visitor.member(self.told as u8, key, value);
+    }
+
+    /// Checks the number or literal that begins at `place`, up to where it ends.
+    #[inline(always)]
+    fn scalar(&self, place: usize) -> Option<()> {
+        let text = self.search.text;
+        if let Some([b'0'..=b'9', b',' | b'}' | b']', ..]) = text.get(place..) {
+            return Some(());
+        }
+        let end = scalar::scalar_end(text, place).ok()?;
+        let end = text.get(end).copied().unwrap_or(END);
         // What begins with one of these is a token, or nothing.
         matches!(
             end,
