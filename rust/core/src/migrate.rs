@@ -64,6 +64,9 @@ pub struct Migration {
     previous: Vec<u8>,
     /// The first row that the newest compaction keeps, or the first entry.
     boundary: Option<Row>,
+    /// The old text and the new one of a part; they are used again for the next.
+    old: Vec<u8>,
+    new: Vec<u8>,
 }
 
 /// Members that matter, as the last of their name has it.
@@ -123,27 +126,41 @@ impl Migration {
             taken: FxHashSet::default(),
             previous: b"null".to_vec(),
             boundary: None,
+            old: Vec::new(),
+            new: Vec::new(),
         }
     }
 
     /// The next part of the new file; None at its end. The store must be the one it began with.
-    pub fn next_part(&mut self, store: &Store) -> Result<Option<Vec<u8>>> {
+    pub fn next_part(&mut self, store: &Store) -> Result<Option<&[u8]>> {
         if store.index().epoch() != self.epoch {
             return Err(self.changed(store, "the file changed while it was migrated"));
         }
         if self.offset == self.end {
             return Ok(None);
         }
-        let block = self.read_block(store)?;
-        let mut out = Vec::with_capacity(block.len() + block.len() / 4);
-        for line in block.split_inclusive(|&b| b == b'\n') {
-            let text = line.strip_suffix(b"\n").unwrap_or(line);
-            self.take(store, text, &mut out)?;
-            out.extend_from_slice(&line[text.len()..]);
-            self.offset += line.len() as u64;
+        let mut old = std::mem::take(&mut self.old);
+        let mut new = std::mem::take(&mut self.new);
+        new.clear();
+        let done = self
+            .read_block(store, &mut old)
+            .and_then(|()| self.take_block(store, &old, &mut new));
+        (self.old, self.new) = (old, new);
+        done.map(|()| Some(self.new.as_slice()))
+    }
+
+    fn take_block(&mut self, store: &Store, block: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let mut rest = block;
+        while !rest.is_empty() {
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let next = rest.len().min(end + 1);
+            self.take(store, &rest[..end], out)?;
+            out.extend_from_slice(&rest[end..next]);
+            self.offset += next as u64;
             self.line += 1;
+            rest = &rest[next..];
         }
-        Ok(Some(out))
+        Ok(())
     }
 
     fn changed(&self, store: &Store, reason: &'static str) -> Error {
@@ -151,17 +168,17 @@ impl Migration {
     }
 
     /// Whole lines, about a block of them; the last one may have no LF at the end of the file.
-    fn read_block(&self, store: &Store) -> Result<Vec<u8>> {
+    fn read_block(&self, store: &Store, block: &mut Vec<u8>) -> Result<()> {
         let left = self.end - self.offset;
         let mut size = self.block.min(left);
         loop {
-            let mut block = store.read(self.offset, size)?;
+            store.read_into(self.offset, size, block)?;
             if size == left {
-                return Ok(block);
+                return Ok(());
             }
-            if let Some(last) = memchr::memrchr(b'\n', &block) {
+            if let Some(last) = memchr::memrchr(b'\n', block) {
                 block.truncate(last + 1);
-                return Ok(block);
+                return Ok(());
             }
             size = (size * 2).min(left);
         }

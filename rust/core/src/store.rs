@@ -475,7 +475,7 @@ impl Store {
     }
 
     /// Reads into a buffer, which will hold just these bytes.
-    fn read_into(&self, offset: u64, length: u64, buffer: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn read_into(&self, offset: u64, length: u64, buffer: &mut Vec<u8>) -> Result<()> {
         buffer.clear();
         if buffer.capacity() == 0 && length < HUGE {
             // Zeroed by the system, where that is for nothing.

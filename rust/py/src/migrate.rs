@@ -3,6 +3,7 @@
 use crate::store::Store;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
 use sessiontree_core::json::{self, Shape};
 use sessiontree_core::migrate::{Ids, Migration as Core};
@@ -45,11 +46,17 @@ impl Migration {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let part = self.store.get().long(py, |store, _| {
-            let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
-            core.next_part(store)
-        })?;
-        Ok(part.map(|part| PyBytes::new(py, &part)))
+        // The part is copied into Python's memory, so nobody may go on meanwhile.
+        let mut core = self
+            .core
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        let migration: &mut Core = &mut core;
+        let part = self
+            .store
+            .get()
+            .long(py, |store, _| migration.next_part(store))?;
+        Ok(part.map(|part| PyBytes::new(py, part)))
     }
 }
 

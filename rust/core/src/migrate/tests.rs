@@ -15,7 +15,7 @@ fn migrated(text: &[u8], ids: Ids, block: u64) -> Vec<u8> {
     migration.block = block;
     let mut out = Vec::new();
     while let Some(part) = migration.next_part(&store).unwrap() {
-        out.extend(part);
+        out.extend_from_slice(part);
     }
     out
 }
