@@ -221,6 +221,15 @@ if TYPE_CHECKING:
     from sessiontree.host import (
         Host as Host,
     )
+    from sessiontree.listing import (
+        SessionInfo as SessionInfo,
+    )
+    from sessiontree.listing import (
+        find_most_recent_session as find_most_recent_session,
+    )
+    from sessiontree.listing import (
+        iter_sessions as iter_sessions,
+    )
     from sessiontree.loading import (
         load_entries_from_file as load_entries_from_file,
     )
@@ -329,12 +338,17 @@ _HOMES: Final = {
         "UnsupportedVersionError",
     ),
     "sessiontree.host": ("Host",),
-    "sessiontree.migrations": ("migrate_session_entries",),
+    "sessiontree.listing": (
+        "SessionInfo",
+        "find_most_recent_session",
+        "iter_sessions",
+    ),
     "sessiontree.loading": (
         "load_entries_from_file",
         "parse_session_entries",
     ),
     "sessiontree.manager": ("SessionManager",),
+    "sessiontree.migrations": ("migrate_session_entries",),
     "sessiontree.paths": ("get_default_session_dir",),
     "sessiontree.report": (
         "OpenReport",

@@ -5,8 +5,9 @@ and kinds are described in ``docs/architecture.md``. All methods are safe from a
 """
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from os import PathLike
-from typing import Final, Self, TypedDict, final, overload
+from typing import Any, Final, Protocol, Self, TypedDict, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -255,3 +256,151 @@ class Store:
     def sync(self) -> None: ...
     def close(self) -> None:
         """Let go of the file and the index; afterwards there are no rows."""
+
+@final
+class SessionInfo:
+    """What a listing shows of one session; frozen, and equal to another with the same values.
+
+    Texts are decoded, and times built, when they are asked for.
+    """
+
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        id: str,
+        *,
+        cwd: str | None = None,
+        name: str | None = None,
+        parent_session_path: str | None = None,
+        created_ms: int | None = None,
+        modified_ms: int = 0,
+        message_count: int = 0,
+        first_message: str | None = None,
+        last_role: str | None = None,
+        stop_reason: str | None = None,
+        version: float | None = ...,
+        skipped_lines: int = 0,
+        size: int = 0,
+        mtime_ns: int = 0,
+    ) -> SessionInfo: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, Any]]: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def cwd(self) -> str:
+        """The header's directory as it is written there; empty if it has none."""
+
+    @property
+    def name(self) -> str | None:
+        """The latest name, trimmed; None if there is none or it was cleared."""
+
+    @property
+    def parent_session_path(self) -> str | None: ...
+    @property
+    def created(self) -> datetime | None:
+        """The header's time in UTC; None if it has none, or one that `datetime` cannot hold."""
+
+    @property
+    def modified(self) -> datetime | None:
+        """The newest time of a message of user or assistant, else the header's, else the file's."""
+
+    @property
+    def created_ms(self) -> int | None:
+        """`created` in milliseconds since 1970."""
+
+    @property
+    def modified_ms(self) -> int:
+        """`modified` in milliseconds since 1970; lists are sorted by it."""
+
+    @property
+    def message_count(self) -> int:
+        """The number of message entries of all roles, on all branches."""
+
+    @property
+    def first_message(self) -> str:
+        """The first text of the user, or "(no messages)"."""
+
+    @property
+    def all_messages_text(self) -> str:
+        """All texts of user and assistant, joined by spaces; reads the file at every access."""
+
+    @property
+    def last_role(self) -> str | None:
+        """The role of the last message in the file."""
+
+    @property
+    def stop_reason(self) -> str | None:
+        """The last message's ``stopReason``: "stop" if the assistant is done, "error" if it failed, ..."""
+
+    @property
+    def version(self) -> float | None:
+        """The header's version; None if it is no number."""
+
+    @property
+    def skipped_lines(self) -> int:
+        """The number of lines that are no JSON."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+
+    @property
+    def mtime_ns(self) -> int:
+        """The file's time in nanoseconds since 1970."""
+
+def newest_first(infos: list[SessionInfo], by: str) -> list[SessionInfo]:
+    """A sorted list; ``by`` is "modified", "modified, mtime" or "mtime", equal times by name backwards."""
+
+class _Cancel(Protocol):
+    """What tells a listing to stop: a `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+
+@final
+class SessionFiles:
+    """The session files of a folder in an order, with a place from which reading goes on."""
+
+    @staticmethod
+    def find(
+        folder: str | PathLike[str],
+        *,
+        order: str,
+        depth: str = "own",
+        lenient_header: bool = False,
+        threads: int = 0,
+        cancel: _Cancel | None = None,
+    ) -> SessionFiles | None:
+        """Find the files; OSError for the folder itself, None if cancelled.
+
+        ``order`` is "name", "recent" (newest file first, equal times by name) or "listed" (equal times
+        by name backwards); ``depth`` is "own" (the folder's files), "below" (those of its folders) or
+        "both"; with ``threads=0`` there are as many as the machine runs at once.
+        """
+
+    def __len__(self) -> int: ...
+    def prefer(self, id: str) -> None:
+        """Put the files first whose names end in this session id."""
+
+    def troubles(self) -> list[tuple[str, Exception]]:
+        """What could not be looked at since the last call."""
+
+    def read(
+        self, count: int, size: int, *, cancel: _Cancel | None = None
+    ) -> list[SessionInfo | tuple[str, Exception]] | None:
+        """Read the next ``count`` files, or so many that hold ``size`` bytes; None if cancelled.
+
+        A file that cannot be read, or is no session, is its path and its error; the list is empty at
+        the end.
+        """
+
+    def next_header(self, id: str | None = None) -> tuple[str, str] | None:
+        """The path and directory of the next file that is a session (with this id)."""
+
+def parse_date(text: str) -> float:
+    """The time that JavaScript's ``new Date(text)`` has, in ms since 1970; NaN if it is none."""

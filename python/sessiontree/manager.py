@@ -127,13 +127,12 @@ class SessionManager(SessionReader):
         cls, cwd: str, session_dir: str | None = None, **options: Unpack[OpenOptions]
     ) -> Self:
         """Open the newest session of a working directory, by file time; begin one if there is none."""
-        from sessiontree.listing import find_recent_for
+        from sessiontree.listing import find_recent_session
 
-        folder = _folder(cwd, session_dir)
-        path = find_recent_for(cwd, folder, given=session_dir is not None)
+        path = find_recent_session(cwd, session_dir)
         if path is None:
             return cls.create(cwd, session_dir, **options)
-        return cls.open(path, folder, cwd, **options)
+        return cls.open(path, _folder(cwd, session_dir), cwd, **options)
 
     @classmethod
     def in_memory(

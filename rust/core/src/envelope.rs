@@ -3,6 +3,7 @@
 //! Everything is taken by JavaScript's rules (the last of duplicate keys counts, keys may be
 //! escaped), in the same pass that checks the line.
 
+use crate::dates;
 use crate::json::{self, Fault, Shape, Visitor};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -153,7 +154,7 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// The time of an entry that has none, or none that is written as `YYYY-MM-DDTHH:MM:SS.sssZ`.
+/// The time of an entry whose timestamp is no date for JavaScript.
 pub const TIME_UNKNOWN: i64 = i64::MIN;
 
 /// What one line tells the index.
@@ -232,7 +233,7 @@ impl Members {
             role,
             id: Key::of(text(&self.id)),
             parent: Key::of(text(&self.parent)),
-            time: time_of(text(&self.time)),
+            time: dates::of_json(text(&self.time)).unwrap_or(TIME_UNKNOWN),
             dropped: json::is_dropped(line, shape),
         }
     }
@@ -293,48 +294,9 @@ fn role_of(text: &[u8]) -> Role {
     }
 }
 
-/// Days since 1970-01-01 in the proleptic Gregorian calendar.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March here, so that the day that comes and goes is the last one.
-    let year = if month <= 2 { year - 1 } else { year };
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year
-        - 719_468
-}
-
-/// Milliseconds of `"YYYY-MM-DDTHH:MM:SS.sssZ"` (with its quotes), the only form that pi writes.
-fn time_of(text: &[u8]) -> i64 {
-    iso(text).unwrap_or(TIME_UNKNOWN)
-}
-
-fn iso(text: &[u8]) -> Option<i64> {
-    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
-    let text: &[u8; 24] = text
-        .strip_prefix(b"\"")?
-        .strip_suffix(b"\"")?
-        .try_into()
-        .ok()?;
-    let mut digits = [0; 24];
-    let mut sound = true;
-    for ((digit, &byte), &form) in digits.iter_mut().zip(text).zip(FORM) {
-        // Where the form has a digit its value is left, elsewhere nothing.
-        *digit = byte ^ form;
-        sound &= *digit <= if form == b'0' { 9 } else { 0 };
-    }
-    let two = |at: usize| i64::from(digits[at]) * 10 + i64::from(digits[at + 1]);
-    let (year, month, day) = (two(0) * 100 + two(2), two(5), two(8));
-    let (hour, minute, second) = (two(11), two(14), two(17));
-    let milli = i64::from(digits[20]) * 100 + two(21);
-    sound &= (1..=12).contains(&month) && (1..=31).contains(&day);
-    sound &= hour < 24 && minute < 60 && second < 60;
-    let seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
-    sound.then_some(seconds * 1000 + milli)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn envelope(line: &str) -> Option<Envelope> {
         read(line.as_bytes()).ok()
@@ -342,12 +304,6 @@ mod tests {
 
     fn text(text: &str) -> Key {
         Key::Text(text.as_bytes().into())
-    }
-
-    /// The time of an entry that has this timestamp.
-    fn time(text: &str) -> Option<i64> {
-        let line = format!(r#"{{"timestamp":"{text}"}}"#);
-        envelope(&line).map(|envelope| envelope.time)
     }
 
     /// An entry as pi writes it gives all of its envelope.
@@ -443,54 +399,20 @@ mod tests {
         }
     }
 
-    /// Only the form that pi writes is a time, and only with numbers that can be one.
+    /// A time is what JavaScript makes of the timestamp; none of a missing one.
     #[test]
-    fn refuses_other_times() {
-        for text in [
-            "",
-            "2026-01-01",
-            "2026-01-01T00:00:00Z",
-            "2026-01-01T00:00:00.000z",
-            "2026-01-01 00:00:00.000Z",
-            "2026-13-01T00:00:00.000Z",
-            "2026-00-01T00:00:00.000Z",
-            "2026-01-32T00:00:00.000Z",
-            "2026-01-00T00:00:00.000Z",
-            "2026-01-01T24:00:00.000Z",
-            "2026-01-01T00:60:00.000Z",
-            "2026-01-01T00:00:60.000Z",
-            "2026-01-01T00:00:00.0:0Z",
-            "2026-01-01T00:00:00.0/0Z",
-            "202\u{e9}-01-01T00:00:00.00Z",
+    fn times_are_those_of_javascript() {
+        for (value, wanted) in [
+            ("\"2026-01-01T00:00:00.000Z\"", 1_767_225_600_000),
+            ("\"2026-01-01\"", 1_767_225_600_000),
+            ("1.9", 1),
+            ("null", 0),
+            ("\"tomorrow\"", TIME_UNKNOWN),
+            ("{}", TIME_UNKNOWN),
         ] {
-            assert_eq!(time(text), Some(TIME_UNKNOWN), "{text}");
+            let line = format!(r#"{{"timestamp":{value}}}"#);
+            assert_eq!(envelope(&line).map(|e| e.time), Some(wanted), "{value}");
         }
-    }
-
-    proptest! {
-        /// A time is the number of days that the months before it have, and so on.
-        #[test]
-        fn times_are_counted_as_on_a_calendar(
-            year in 0_i64..10_000,
-            month in 1_usize..=12,
-            day in 1_i64..=28,
-            of_day in 0_i64..86_400_000,
-        ) {
-            let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-            let months = [31, if leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-            let length = |year| if leap(year) { 366 } else { 365 };
-            let years: i64 = if year >= 1970 {
-                (1970..year).map(length).sum()
-            } else {
-                -(year..1970).map(length).sum::<i64>()
-            };
-            let days = years + months[..month - 1].iter().sum::<i64>() + day - 1;
-            let (second, milli) = (of_day / 1000, of_day % 1000);
-            let text = format!(
-                "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{milli:03}Z",
-                second / 3600, second / 60 % 60, second % 60,
-            );
-            prop_assert_eq!(time(&text), Some(days * 86_400_000 + of_day));
-        }
+        assert_eq!(envelope("{}").map(|e| e.time), Some(TIME_UNKNOWN));
     }
 }

@@ -6,19 +6,24 @@
 #![deny(unsafe_code)]
 
 pub mod append;
+pub mod dates;
 pub mod draft;
 pub mod envelope;
 mod error;
+pub mod header;
 pub mod index;
 pub mod json;
 pub mod lines;
+pub mod listing;
 pub mod migrate;
+mod parallel;
 mod place;
 mod scan;
 #[allow(unsafe_code)]
 mod simd;
 pub mod splice;
 pub mod store;
+pub mod summary;
 pub mod walk;
 
 pub use error::{Error, ErrorKind, Result};

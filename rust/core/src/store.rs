@@ -7,6 +7,7 @@
 use crate::append::Writer;
 use crate::envelope::{self, Key, Kind};
 use crate::error::{Error, ErrorKind, Result};
+use crate::header::{self, Verdict};
 use crate::index::Index;
 use crate::lines::{self, CHUNK, Line, LineReader, Source};
 use crate::place::{self, Identity};
@@ -219,13 +220,7 @@ impl Store {
     }
 
     fn no_session(&self, line: u64, byte: u64, reason: &'static str) -> Error {
-        ErrorKind::NotASession {
-            path: self.path.clone(),
-            line,
-            byte,
-            reason,
-        }
-        .into()
+        header::not_a_session(&self.path, line, byte, reason)
     }
 
     /// Indexes what lies behind `sealed_end`. With `whole_tail` a last line without LF counts.
@@ -324,13 +319,11 @@ impl Store {
     }
 
     pub(crate) fn take(&mut self, line: &Line<'_>) -> Result<()> {
-        const BOM: &[u8] = b"\xEF\xBB\xBF";
-        let mut text = line.bytes;
-        let mut offset = line.offset;
-        if self.header.is_none() && text.starts_with(BOM) {
-            text = &text[BOM.len()..];
-            offset += BOM.len() as u64;
-        }
+        let text = match self.header {
+            None => header::without_bom(line.bytes),
+            Some(_) => line.bytes,
+        };
+        let offset = line.offset + (line.bytes.len() - text.len()) as u64;
         if text.trim_ascii().is_empty() {
             self.report.blank += 1;
             return Ok(());
@@ -365,25 +358,19 @@ impl Store {
         offset: u64,
         envelope: &envelope::Envelope,
     ) -> Result<()> {
-        let object = text.trim_ascii_start().first() == Some(&b'{');
-        if envelope.kind == Kind::Header {
-            let Key::Text(id) = &envelope.id else {
-                return Err(self.no_session(
-                    line.number,
-                    offset,
-                    "the session header has no string id",
-                ));
-            };
-            self.session = id.to_vec();
-            self.header_text = text.to_vec();
-            self.report.headers += 1;
-            self.header = Some((offset, text.len() as u64));
-            return Ok(());
+        match header::judge(text, envelope, self.options.lenient_header) {
+            Verdict::Header => {
+                if let Key::Text(id) = &envelope.id {
+                    self.session = id.to_vec();
+                }
+                self.header_text = text.to_vec();
+                self.report.headers += 1;
+                self.header = Some((offset, text.len() as u64));
+                Ok(())
+            }
+            Verdict::Pass => Ok(()),
+            Verdict::NoSession(reason) => Err(self.no_session(line.number, offset, reason)),
         }
-        if self.options.lenient_header && object {
-            return Ok(());
-        }
-        Err(self.no_session(line.number, offset, "the first entry is no session header"))
     }
 
     /// The torn tail has become a line of its own, closed by our LF.

@@ -19,7 +19,7 @@ pub fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Key> {
     }
 }
 
-fn text_bytes(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
+pub fn text_bytes(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
     match text.to_cow() {
         Ok(text) => Ok(text.as_bytes().to_vec()),
         Err(_) => text

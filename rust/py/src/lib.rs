@@ -7,6 +7,7 @@ mod draft;
 mod errors;
 mod json;
 mod keys;
+mod listing;
 mod migrate;
 mod rows;
 mod store;
@@ -18,6 +19,8 @@ mod _native {
     use crate::draft::{create_file, replace_file, sweep};
     #[pymodule_export]
     use crate::json::{may_hold_minus_zero, survey};
+    #[pymodule_export]
+    use crate::listing::{SessionFiles, SessionInfo, newest_first, parse_date};
     #[pymodule_export]
     use crate::migrate::{Migration, derived_id, splice_members};
     #[pymodule_export]

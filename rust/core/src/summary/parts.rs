@@ -1,0 +1,72 @@
+//! The places of the few values of a line that a listing looks at.
+
+use crate::json;
+use std::ops::Range;
+
+/// Where the values lie in the line; nothing that is there is empty. Of duplicate keys the last one
+/// counts.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) kind: Range<usize>,
+    pub(super) name: Range<usize>,
+    pub(super) time: Range<usize>,
+    pub(super) message: Message,
+    /// Members of the object that is being walked; they count if it turns out to be the message.
+    inner: Message,
+}
+
+/// Where the values of the message lie in the line.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    pub(super) role: Range<usize>,
+    pub(super) content: Range<usize>,
+    pub(super) time: Range<usize>,
+    pub(super) stop: Range<usize>,
+}
+
+impl Parts {
+    /// See [`json::Visitor::member`].
+    #[inline]
+    pub(super) fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
+        let key = plain(key);
+        if depth == 1 {
+            return self.outer(key, value);
+        }
+        match key {
+            b"role" => self.inner.role = value,
+            b"content" => self.inner.content = value,
+            b"timestamp" => self.inner.time = value,
+            b"stopReason" => self.inner.stop = value,
+            _ => {}
+        }
+    }
+
+    fn outer(&mut self, key: &[u8], value: Range<usize>) {
+        let inner = std::mem::take(&mut self.inner);
+        match key {
+            b"type" => self.kind = value,
+            b"name" => self.name = value,
+            b"timestamp" => self.time = value,
+            b"message" => self.message = inner,
+            _ => {}
+        }
+    }
+}
+
+/// The key itself, or the name among ours that it spells with escapes.
+fn plain(key: &[u8]) -> &[u8] {
+    const NAMES: [&str; 7] = [
+        "type",
+        "name",
+        "timestamp",
+        "message",
+        "role",
+        "content",
+        "stopReason",
+    ];
+    if !key.contains(&b'\\') {
+        return key;
+    }
+    let spelt = NAMES.iter().find(|name| json::key_is(key, name));
+    spelt.map_or(key, |name| name.as_bytes())
+}

@@ -1,0 +1,344 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::Value;
+use std::fs;
+
+const HEADER: &str =
+    r#"{"type":"session","version":3,"id":"a","timestamp":"2024-01-01T00:00:00.000Z","cwd":"/w"}"#;
+
+fn summed(text: &[u8], chunk: usize) -> Result<Summary> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    fs::write(&path, text).unwrap();
+    Reader::with_chunk(false, chunk).summary(&path, &|| true)
+}
+
+fn lines(entries: &[&str]) -> Summary {
+    summed(
+        format!("{HEADER}\n{}\n", entries.join("\n")).as_bytes(),
+        CHUNK,
+    )
+    .unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// The naive twin: the whole file in memory, every line as a tree of values.
+#[derive(Debug, Default, PartialEq)]
+struct Naive {
+    name: Option<String>,
+    messages: u64,
+    first: String,
+    all: Vec<String>,
+    activity: i64,
+    role: Option<String>,
+    stop: Option<String>,
+    skipped: u64,
+}
+
+fn naive(text: &str) -> Naive {
+    let mut out = Naive::default();
+    for line in text.split('\n').skip(1) {
+        let Ok(entry) = serde_json::from_str::<Value>(line) else {
+            out.skipped += u64::from(!line.trim().is_empty());
+            continue;
+        };
+        if entry["type"] == "session_info" {
+            match &entry["name"] {
+                Value::Null => out.name = None,
+                Value::String(name) => {
+                    out.name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
+                }
+                _ => {}
+            }
+        }
+        if entry["type"] == "message" {
+            out.messages += 1;
+            naive_message(&mut out, &entry);
+        }
+    }
+    out
+}
+
+fn naive_message(out: &mut Naive, entry: &Value) {
+    let message = &entry["message"];
+    let Some(role) = message["role"].as_str() else {
+        return;
+    };
+    out.role = Some(role.to_owned());
+    out.stop = message["stopReason"].as_str().map(str::to_owned);
+    if message.get("content").is_none() || !["user", "assistant"].contains(&role) {
+        return;
+    }
+    let own = message["timestamp"].as_i64();
+    let written = entry["timestamp"]
+        .as_str()
+        .and_then(|t| dates::parse(t.as_bytes()));
+    out.activity = out.activity.max(own.or(written).unwrap_or(0));
+    let shown = match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter(|block| block["type"] == "text");
+            let texts = texts.map(|block| block["text"].as_str().unwrap_or_default());
+            texts.collect::<Vec<_>>().join(" ")
+        }
+        _ => String::new(),
+    };
+    if shown.is_empty() {
+        return;
+    }
+    if role == "user" && out.first.is_empty() {
+        out.first.clone_from(&shown);
+    }
+    out.all.push(shown);
+}
+
+fn some_text() -> impl Strategy<Value = String> {
+    proptest::sample::select(
+        &[
+            "",
+            " ",
+            "a",
+            "b c",
+            "é\u{2028}",
+            "\n\"\\",
+            "  named  ",
+            "[{}]",
+        ][..],
+    )
+    .prop_map(str::to_owned)
+}
+
+fn content() -> impl Strategy<Value = Value> {
+    let block = prop_oneof![
+        some_text().prop_map(|text| serde_json::json!({"type": "text", "text": text})),
+        some_text().prop_map(|text| serde_json::json!({"text": text, "type": "thinking"})),
+        Just(serde_json::json!({"type": "text"})),
+        Just(serde_json::json!(["text"])),
+        Just(Value::Null),
+    ];
+    prop_oneof![
+        some_text().prop_map(Value::String),
+        proptest::collection::vec(block, 0..4).prop_map(Value::Array),
+        Just(Value::Null),
+        Just(serde_json::json!({"type": "text", "text": "no"})),
+    ]
+}
+
+fn message() -> impl Strategy<Value = Value> {
+    let role = proptest::sample::select(&["user", "assistant", "toolResult", "system"][..]);
+    let time = prop_oneof![
+        Just(Value::Null),
+        Just(Value::from("5")),
+        (-5i64..3_000_000_000_000).prop_map(Value::from),
+    ];
+    (role, content(), time, some_text()).prop_map(|(role, content, time, stop)| {
+        serde_json::json!({"role": role, "content": content, "timestamp": time, "stopReason": stop})
+    })
+}
+
+fn entry() -> impl Strategy<Value = String> {
+    let odd = prop_oneof![
+        Just(Value::Null),
+        Just(Value::from("text")),
+        Just(serde_json::json!({"role": 5, "content": "x"})),
+        Just(serde_json::json!({"role": "user"})),
+        message(),
+    ];
+    let time = prop_oneof![
+        Just("bad"),
+        Just("2024-05-05T00:00:00.000Z"),
+        Just("2024-05-06")
+    ];
+    let name = prop_oneof![
+        some_text().prop_map(Value::String),
+        Just(Value::Null),
+        Just(Value::from(5))
+    ];
+    prop_oneof![
+        (odd, time).prop_map(|(message, time)| {
+            serde_json::json!({"type": "message", "timestamp": time, "message": message})
+                .to_string()
+        }),
+        name.prop_map(|name| serde_json::json!({"type": "session_info", "name": name}).to_string()),
+        proptest::sample::select(
+            &[
+                "",
+                "  ",
+                "5",
+                "[]",
+                "no json",
+                "{",
+                r#"{"type":"label"}"#,
+                HEADER
+            ][..]
+        )
+        .prop_map(str::to_owned),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_summary_says_what_parsing_every_line_says(entries in proptest::collection::vec(entry(), 0..12), chunk in 1usize..300) {
+        let file = format!("{HEADER}\n{}\n", entries.join("\n"));
+        let wanted = naive(&file);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        fs::write(&path, &file).unwrap();
+        let mut reader = Reader::with_chunk(false, chunk);
+        let got = reader.summary(&path, &|| true).unwrap();
+        prop_assert_eq!(&got, &Reader::new(false).summary(&path, &|| true).unwrap());
+        prop_assert_eq!(got.name.as_deref().map(text), wanted.name.as_deref());
+        prop_assert_eq!(got.messages, wanted.messages);
+        prop_assert_eq!(text(&got.first_message), &wanted.first);
+        let header = 1_704_067_200_000;
+        prop_assert_eq!(got.modified, if wanted.activity > 0 { wanted.activity } else { header });
+        prop_assert_eq!(got.last_role.as_deref().map(text), wanted.role.as_deref());
+        prop_assert_eq!(got.stop_reason.as_deref().map(text), wanted.stop.as_deref());
+        prop_assert_eq!(got.skipped, wanted.skipped);
+        prop_assert_eq!(got.size, file.len() as u64);
+        let all = reader.text(&path, &|| true).unwrap();
+        prop_assert_eq!(text(&all), wanted.all.join(" "));
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_listed_as_far_as_it_goes(cut in 0usize..400) {
+        let file = format!("{HEADER}\n{{\"type\":\"message\",\"message\":{{\"role\":\"user\",\"content\":\"hi\"}}}}\n{{\"type\":\"session_info\",\"name\":\"n\"}}\n");
+        let cut = cut.min(file.len());
+        let part = &file.as_bytes()[..cut];
+        match summed(part, CHUNK) {
+            Ok(got) => {
+                prop_assert!(cut >= HEADER.len());
+                // A torn tail is no skipped line: somebody may be writing it.
+                prop_assert_eq!(got.skipped, 0);
+            }
+            Err(_) => prop_assert!(cut < HEADER.len()),
+        }
+    }
+}
+
+#[test]
+fn the_header_tells_who_and_where() {
+    let file = r#"{"type":"session","version":"4","id":"\u0061","timestamp":null,"cwd":5,"parentSession":"/p","id":"b\ud800"}"#;
+    let got = summed(file.as_bytes(), CHUNK).unwrap();
+    assert_eq!(got.id, b"b\xed\xa0\x80");
+    assert_eq!((got.version, got.created), (Some(4.0), Some(0)));
+    assert_eq!(
+        (text(&got.cwd), got.parent.as_deref()),
+        ("", Some(&b"/p"[..]))
+    );
+    // Only a text is a time to be shown as the last activity.
+    assert_eq!(got.modified, (got.mtime + 500_000).div_euclid(1_000_000));
+}
+
+#[test]
+fn versions_are_numbers_as_javascript_makes_them() {
+    for (value, wanted) in [
+        ("3", 3.0),
+        ("null", 1.0),
+        ("true", 1.0),
+        ("false", 0.0),
+        ("\"\"", 0.0),
+        ("\" 2 \"", 2.0),
+        ("2.5", 2.5),
+    ] {
+        assert_eq!(content::version(value.as_bytes()), Some(wanted), "{value}");
+    }
+    for value in ["\"abc\"", "{}", "[]", "\"inf\"", "\"1 2\""] {
+        assert!(content::version(value.as_bytes()).is_none(), "{value}");
+    }
+}
+
+#[test]
+fn keys_may_be_escaped_and_the_last_of_them_counts() {
+    let got = lines(&[
+        r#"{"t\u0079pe":"mess\u0061ge","message":{"r\u006fle":"user","content":"a","content":"b"},"message":{"role":"user","content":"c"}}"#,
+        r#"{"type":"session_info","name":"x","name":" \ufeffy\u3000"}"#,
+    ]);
+    assert_eq!((got.messages, text(&got.first_message)), (1, "c"));
+    assert_eq!(got.name.as_deref(), Some(&b"y"[..]));
+}
+
+#[test]
+fn texts_that_are_no_strings_are_joined_as_javascript_joins_them() {
+    let block = |text: &str| format!(r#"{{"type":"text","text":{text}}}"#);
+    let numbers = [
+        "1e21",
+        "1e-7",
+        "0.000001",
+        "-0",
+        "5.50",
+        "1e400",
+        "-1e400",
+        "123456789012345680000",
+    ];
+    let blocks: Vec<_> = numbers
+        .iter()
+        .chain(&["null", "true", "{}"])
+        .map(|text| block(text))
+        .collect();
+    let content = format!("[{}]", blocks.join(","));
+    let mut out = Vec::new();
+    content::push_text(&mut out, content.as_bytes());
+    let wanted = "1e+21 1e-7 0.000001 0 5.5 Infinity -Infinity 123456789012345680000  true ";
+    assert_eq!(text(&out), wanted);
+}
+
+#[test]
+fn impossible_times_count_as_unknown() {
+    let entry = |time: &str| {
+        format!(
+            r#"{{"type":"message","timestamp":"2024-05-05","message":{{"role":"user","content":"","timestamp":{time}}}}}"#
+        )
+    };
+    let written = dates::parse(b"2024-05-05").unwrap();
+    for time in ["1e400", "-1e400", "9e15", "null", "\"5\""] {
+        assert_eq!(lines(&[&entry(time)]).modified, written, "{time}");
+    }
+    assert_eq!(
+        lines(&[&entry("1704067300000.75")]).modified,
+        1_704_067_300_000
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_accepted_and_cr_is_white_space() {
+    let got = summed(format!("\u{feff}{HEADER}\r\n\r\n").as_bytes(), 7).unwrap();
+    assert_eq!((text(&got.id), got.skipped), ("a", 0));
+}
+
+#[test]
+fn what_is_no_session_is_told_with_its_place() {
+    let message = |text: &str| summed(text.as_bytes(), CHUNK).unwrap_err().to_string();
+    assert!(message("").starts_with("the file is empty"));
+    assert!(message("x\n").starts_with("no session header"));
+    let told = message("\nx\n{}\n");
+    assert!(
+        told.starts_with("the first entry is no session header"),
+        "{told}"
+    );
+    assert!(told.ends_with("line 3, byte 3)"), "{told}");
+    assert!(
+        message("{\"type\":\"session\",\"id\":5}")
+            .starts_with("the session header has no string id")
+    );
+}
+
+#[test]
+fn a_long_read_stops_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    fs::write(&path, format!("{HEADER}\n{}", "{}\n".repeat(1000))).unwrap();
+    let asked = std::cell::Cell::new(0);
+    let go_on = || {
+        asked.set(asked.get() + 1);
+        asked.get() < 5
+    };
+    let stopped = Reader::with_chunk(false, 100)
+        .summary(&path, &go_on)
+        .unwrap_err();
+    assert!(matches!(stopped.kind(), ErrorKind::Cancelled));
+    assert_eq!(asked.get(), 5);
+}
