@@ -35,7 +35,6 @@ class LiveContext:
     """The contexts of one log; the last one is remembered. Not safe from several threads at once."""
 
     __slots__ = (
-        "_compaction",
         "_edits",
         "_entries",
         "_epoch",
@@ -64,7 +63,6 @@ class LiveContext:
 
     def _drop_context(self) -> None:
         self._leaf: int | None = None
-        self._compaction: int | None = None
         # The entries of the last context, by place: row, body, contributed messages.
         self._rows = array("I")
         self._entries: list[Any] = []
@@ -146,13 +144,14 @@ class LiveContext:
         compaction, thinking, model, cyclic = store.landmarks(leaf)
         if leaf != self._leaf:
             new = None
-            if self._leaf is not None and compaction == self._compaction and not cyclic:
+            if self._leaf is not None and not cyclic:
+                # A new compaction ends the search: what came before it has to be selected anew.
                 new = store.descent(self._leaf, leaf, compaction)
             if new is None:
                 self._rebuild(self._select(leaf, compaction, cyclic))
             else:
                 self._extend(new.tolist())
-            self._leaf, self._compaction = leaf, compaction
+            self._leaf = leaf
         return self._level_at(thinking), self._model_at(model)
 
     def _rebuild(self, selected: Rows) -> None:
