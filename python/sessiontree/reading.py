@@ -138,6 +138,15 @@ class SessionReader:
             row = self._log.store.find(id)
             return None if row is None else self._log.entry(row)
 
+    def find_row(self, id: str) -> int | None:
+        """Give the row of an entry: its place in `get_entries` and in `columns`; None if there is none.
+
+        Where an id stands twice it is the last one's row. No body is read.
+        """
+        with self._lock:
+            self._log.check_open()
+            return self._log.store.find(id)
+
     def get_entries(self) -> EntrySequence:
         """Give all entries in file order, as a lazy sequence; nothing is parsed until it is looked at."""
         with self._lock:

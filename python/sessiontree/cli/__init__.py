@@ -1,0 +1,45 @@
+"""The command line: ``sessiontree list | tree | show | path | append | fork | demo``.
+
+Exit codes: 0 all went well, 1 something failed or was not found, 2 wrong usage, 130 interrupted. Trouble
+is one line on stderr, never a traceback; ``SESSIONTREE_TRACEBACK=1`` shows one for a fault of the program.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_EXTRA = ("click", "rich")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: what follows the program's name; taken from the process if left out.
+
+    Returns:
+        The exit code.
+
+    Example:
+        >>> main(["list", "--cwd", "/no/sessions/here", "--json"])
+        []
+        0
+    """
+    import sys
+
+    try:
+        from sessiontree.cli import _app
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing not in _EXTRA:
+            raise
+        print(
+            f"sessiontree: the command line needs '{missing}': pip install 'sessiontree[cli]'",
+            file=sys.stderr,
+        )
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return _app.run(list(sys.argv[1:] if arguments is None else arguments))

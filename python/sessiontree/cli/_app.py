@@ -1,0 +1,163 @@
+"""The group of commands, each imported when it is used, and the one place where errors become lines."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+import warnings
+from importlib import import_module
+from typing import TextIO
+
+import click
+
+from sessiontree.cli._text import escape, safe
+from sessiontree.exceptions import SessionTreeError, SessionWarning
+
+INTERRUPTED = 130
+# In the order of the help: each command and the module that holds it. A module `list` would hide the built-in
+# one from the package.
+COMMANDS = {
+    "list": "listing",
+    "tree": "tree",
+    "show": "show",
+    "path": "path",
+    "append": "append",
+    "fork": "fork",
+    "demo": "demo",
+}
+# What drawings become where an encoding has only letters.
+_PLAIN = {"│": "|", "├": "+", "─": "-", "●": "*", "○": "o", "◉": "@", "⋮": ":", "…": "~", "◀": "<"}
+
+
+class _ReaderGoneError(Exception):
+    """Whoever read our output has closed the pipe."""
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are used: `--help` and `list` pay for nothing else."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; that nobody reads its output any more is told apart from other trouble."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Click would take it for a failure.
+            raise _ReaderGoneError from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Give the names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = import_module(f"sessiontree.cli.{module}").command
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="sessiontree", message="%(prog)s %(version)s")
+def sessiontree() -> None:
+    """Look at and write the conversation histories of AI agents.
+
+    SESSION is the path of a session file, a session's id or the beginning of one; left out, it is the
+    newest session of the working directory. PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR are
+    honoured as pi does.
+    """
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and give its exit code; whatever goes wrong becomes one line on stderr."""
+    _keep_to_encodings()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SessionWarning)
+        warnings.showwarning = _show_warning
+        try:
+            code = _invoke(arguments)
+            sys.stdout.flush()
+        except (KeyboardInterrupt, click.Abort):
+            return INTERRUPTED
+        except (BrokenPipeError, _ReaderGoneError):
+            _drop_output()
+            return 0
+        except Exception as error:
+            if os.environ.get("SESSIONTREE_TRACEBACK"):
+                raise
+            text, code = _explained(error)
+            _complain(text)
+    return code
+
+
+def _invoke(arguments: list[str]) -> int:
+    try:
+        code = sessiontree.main(arguments, prog_name="sessiontree", standalone_mode=False)
+    except SystemExit as wanted:
+        # The completion of a shell ends like this.
+        code = wanted.code
+    return code if isinstance(code, int) else 0
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """Give the line that explains an error, and the exit code."""
+    if isinstance(error, click.UsageError):
+        return f"{error.format_message()}{_see_help(error)}", error.exit_code
+    if isinstance(error, click.ClickException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, OSError):
+        return _os_error(error), 1
+    if isinstance(error, (SessionTreeError, ValueError)):
+        return str(error), 1
+    return f"a fault of the program, please report it: {type(error).__name__}: {error}", 1
+
+
+def _see_help(error: click.UsageError) -> str:
+    return f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+
+
+def _os_error(error: OSError) -> str:
+    """Say what the system said, and of which path."""
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    paths = [repr(os.fspath(path)) for path in (error.filename, error.filename2) if path is not None]
+    return f"{reason}: {', '.join(paths)}" if paths else reason
+
+
+def _complain(text: str) -> None:
+    print(f"sessiontree: {safe(text, keep='')}", file=sys.stderr)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning of the library as one line; the place in the program means nothing to a user."""
+    del category, filename, lineno, file, line
+    _complain(f"warning: {message}")
+
+
+def _keep_to_encodings() -> None:
+    """Show what a terminal's encoding lacks as plainer signs or as escapes; an error would help nobody."""
+    codecs.register_error("sessiontree.plain", _plainer)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="sessiontree.plain")
+
+
+def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(c) or escape(c) for c in lacking), error.end
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere: whoever read our output has seen enough."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

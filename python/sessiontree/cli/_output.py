@@ -1,0 +1,91 @@
+"""What goes to stdout: coloured lines for a terminal, plain ones for a pipe, JSON for programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sessiontree import jsontext
+from sessiontree.cli._text import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# What JSON may hold raw and a terminal must not get: DEL, C1 controls, marks that reorder, line separators.
+_RAW = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_PIPE_WIDTH = 120
+
+COLOURS: dict[str, dict[str, Any]] = {
+    "user": {"fg": "cyan", "bold": True},
+    "assistant": {"fg": "green"},
+    "tool": {"fg": "blue"},
+    "bash": {"fg": "blue"},
+    "compaction": {"fg": "magenta", "bold": True},
+    "summary": {"fg": "magenta"},
+    "branch": {"fg": "magenta"},
+    "label": {"fg": "yellow"},
+    "error": {"fg": "red"},
+    "dim": {"dim": True},
+    "bold": {"bold": True},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where lines go: how wide it is, and whether it takes colours."""
+
+    width: int
+    colour: bool
+    terminal: bool
+
+    @classmethod
+    def of_stdout(cls) -> Screen:
+        """Ask stdout; NO_COLOR and TERM=dumb are honoured."""
+        terminal = sys.stdout.isatty()
+        colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return cls(shutil.get_terminal_size().columns if terminal else _PIPE_WIDTH, colour, terminal)
+
+    def paint(self, text: str, style: str) -> str:
+        """Colour a text that is already safe."""
+        how = COLOURS.get(style)
+        return click.style(text, **how) if how and self.colour else text
+
+    def heading(self, text: str) -> str:
+        """Set a heading off; what a session says in it is made safe."""
+        return self.paint(safe(text, keep=""), "bold")
+
+
+def say(line: str = "") -> None:
+    """Print a line."""
+    sys.stdout.write(f"{line}\n")
+
+
+def json_text(value: Any) -> str:
+    r"""Give a value as one line of JSON that a terminal can take: JavaScript's numbers, escapes where needed.
+
+    Example:
+        >>> json_text({"text": "\x9b2J", "size": 1.0})
+        '{"text":"\\u009b2J","size":1}'
+    """
+    text = jsontext.dumps(value).decode("utf-8", "surrogatepass")
+    return _RAW.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    say(json_text(value))
+
+
+def say_json_array(values: Iterable[Any]) -> None:
+    """Print values as a JSON array, one a line, as they come."""
+    before = "["
+    for value in values:
+        sys.stdout.write(f"{before}{json_text(value)}")
+        before = ",\n "
+    say("]" if before != "[" else "[]")

@@ -1,0 +1,143 @@
+"""Where sessions are looked for, and which one an argument means."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import click
+
+from sessiontree import SessionManager, paths
+from sessiontree.cli._text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from sessiontree import SessionInfo
+
+_SHOWN_CANDIDATES = 10
+
+
+class NotFoundError(click.ClickException):
+    """There is no such session, entry or file; exit code 1."""
+
+
+class Place:
+    """A working directory and, if it is not pi's default one, the folder of its sessions."""
+
+    def __init__(self, cwd: str | None, session_dir: str | None) -> None:
+        self.cwd = paths.resolve_path(cwd) if cwd else os.getcwd()
+        self._given = session_dir
+
+    @cached_property
+    def session_dir(self) -> str | None:
+        """The folder that the option names, else the environment, else the settings, as in pi."""
+        given = self._given or paths.session_dir_from_environment() or _from_settings(self.cwd)
+        return paths.normalize_path(given) if given else None
+
+    def find(self, given: str | None) -> str:
+        """Find the session that an argument means.
+
+        Args:
+            given: a path, an id, the beginning of an id, or None for the newest session.
+
+        Returns:
+            The path of its file.
+
+        Raises:
+            NotFoundError: there is no such session.
+            click.UsageError: several begin like this; it lists them.
+        """
+        if given is None:
+            return self._newest()
+        if _looks_like_path(given):
+            return paths.resolve_path(given)
+        exactly = SessionManager.find_by_id(self.cwd, given, self.session_dir)
+        return exactly or self._by_prefix(given)
+
+    def open(self, given: str | None) -> SessionManager:
+        """Open the session that an argument means; nothing is ever written to it."""
+        return SessionManager.open(self.find(given), read_only=True)
+
+    def _newest(self) -> str:
+        from sessiontree.listing import find_recent_session
+
+        newest = find_recent_session(self.cwd, self.session_dir)
+        if newest is None:
+            raise NotFoundError(
+                f"no session of {self.cwd!r} yet; 'sessiontree list --all' shows all there are"
+            )
+        return newest
+
+    def _by_prefix(self, given: str) -> str:
+        from sessiontree.listing import list_all_sessions, list_sessions
+
+        for found in (list_sessions(self.cwd, self.session_dir), list_all_sessions(self.session_dir)):
+            same = [info for info in found if info.id == given]
+            alike = same or [info for info in found if given and info.id.startswith(given)]
+            if len(alike) > 1:
+                raise click.UsageError(_ambiguous(given, alike))
+            if alike:
+                return alike[0].path
+        raise NotFoundError(f"no session has the id {given!r}, or one that begins with it")
+
+
+def _looks_like_path(given: str) -> bool:
+    marks = ("/", os.sep, "\\")
+    return (
+        any(mark in given for mark in marks)
+        or given.startswith(("~", "file://"))
+        or given.endswith(".jsonl")
+        or os.path.isfile(given)
+    )
+
+
+def _ambiguous(given: str, candidates: list[SessionInfo]) -> str:
+    shown = [f"{info.id} ({one_line(info.name or info.first_message, 40)})" for info in candidates]
+    more = len(shown) - _SHOWN_CANDIDATES
+    rest = f" and {more} more" if more > 0 else ""
+    return f"{given!r} is the beginning of several ids: {', '.join(shown[:_SHOWN_CANDIDATES])}{rest}"
+
+
+def _from_settings(cwd: str) -> str | None:
+    from sessiontree.settings import SettingsManager
+
+    return SettingsManager.create(cwd, project_trusted=False).get_session_dir()
+
+
+def entry_id(session: SessionManager, given: str) -> str:
+    """Find the id that an argument means: an entry's id, its label, or the beginning of an id.
+
+    Raises:
+        NotFoundError: there is no such entry.
+        click.UsageError: several begin like this.
+    """
+    if session.get_entry(given) is not None:
+        return given
+    ids = [entry.get("id") for entry in session.get_entries() if isinstance(entry, dict)]
+    alike = list(dict.fromkeys(id for id in ids if isinstance(id, str) and given and id.startswith(given)))
+    if len(alike) > 1:
+        more = f" and {len(alike) - _SHOWN_CANDIDATES} more" if len(alike) > _SHOWN_CANDIDATES else ""
+        raise click.UsageError(
+            f"{given!r} is the beginning of several ids: {', '.join(alike[:_SHOWN_CANDIDATES])}{more}"
+        )
+    if not alike:
+        raise NotFoundError(f"no entry has the id {given!r} ({session.get_session_file()})")
+    return alike[0]
+
+
+def session_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add SESSION and the options that say where to look for it."""
+    return click.argument("session", required=False)(place_options(function))
+
+
+def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where sessions are."""
+    cwd = click.option("--cwd", metavar="DIR", help="Working directory whose sessions are meant.")
+    folder = click.option("--session-dir", metavar="DIR", help="Folder of the session files, if not pi's.")
+    return cwd(folder(function))
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for other programs.")
