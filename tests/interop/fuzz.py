@@ -8,6 +8,7 @@ Prints what it did, and on a difference the smallest request found that still sh
 import argparse
 import json
 import random
+import re
 import sys
 import time
 
@@ -17,6 +18,11 @@ from fuzz_cases import Maker
 from fuzz_sessions import DEVIATING
 
 BATCH = 40
+# Texts of Python's own errors: whatever the input, none of them may be an answer.
+INTERNAL = re.compile(
+    r"object (?:has no attribute|is not \w+able|does not support)|'NoneType'|unhashable|indices must be"
+    r"|not supported between|unsupported operand|cannot import|panicked|recursion|index out of range"
+)
 
 
 def asked(requests):
@@ -28,13 +34,26 @@ def asked(requests):
 
 def judged(request, theirs, ours):
     """What is wrong with our answer: a crash always, a difference unless it is meant."""
-    if compare.CRASH in ours:
+    if compare.CRASH in ours or INTERNAL.search(json.dumps([*error_texts(ours)])):
         return [("", "an answer", ours)]
     if theirs.get("hangs") or "requestError" in theirs or excused(request):
         return []
     if "requestError" in ours:
         return [("", "an answer", ours)]
     return both.differences(theirs, ours)
+
+
+def error_texts(result):
+    """The texts of all errors in a result."""
+    if isinstance(result, dict):
+        for key, value in result.items():
+            if key in ("error", "openError", "requestError") and isinstance(value, dict):
+                yield value.get("message")
+            else:
+                yield from error_texts(value)
+    elif isinstance(result, list):
+        for value in result:
+            yield from error_texts(value)
 
 
 def excused(request):

@@ -3,6 +3,7 @@
 //
 //   {"fn": "open", "as": "a", "args": [path]}       a SessionManager made by a static method, kept as "a"
 //   {"fn": "appendMessage", "on": "a", "args": []}  a method of it
+//   {"fn": "getTree", "on": "a"}                    flat: [id, ids of the children, label, its time] a node
 //   {"fn": "migrateSessionEntries", "args": []}     an exported function
 //
 // Answers {"ok": value} or {"error": message}. Nothing is renamed or faked here: pi's own ids and clock.
@@ -14,7 +15,20 @@ const module = pathToFileURL(path.join(process.env.PI_PACKAGE, "dist/core/sessio
 const pi = await import(module);
 const managers = new Map();
 
+/** Nested, a long session would be too deep for many a JSON reader. */
+function flat(roots) {
+	const nodes = [];
+	const stack = [...roots].reverse();
+	while (stack.length > 0) {
+		const { entry, children, label, labelTimestamp } = stack.pop();
+		for (let i = children.length - 1; i >= 0; i--) stack.push(children[i]);
+		nodes.push([entry.id, children.map((child) => child.entry.id), label, labelTimestamp]);
+	}
+	return nodes;
+}
+
 async function answer({ fn, on, as, args = [] }) {
+	if (fn === "getTree") return flat(managers.get(on).getTree());
 	if (on !== undefined) return managers.get(on)[fn](...args);
 	const owner = typeof pi.SessionManager[fn] === "function" ? pi.SessionManager : pi;
 	const value = await owner[fn](...args);

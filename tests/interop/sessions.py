@@ -119,7 +119,7 @@ def seen_by_pi(pi, on="a"):
         "model": context["model"],
         "leaf": pi.call("getLeafId", on=on),
         "name": pi.call("getSessionName", on=on),
-        "tree": nodes(pi.call("getTree", on=on)),
+        "tree": [tuple(node) for node in pi.call("getTree", on=on)],
         "id": pi.call("getSessionId", on=on),
         "cwd": pi.call("getCwd", on=on),
     }
@@ -144,11 +144,11 @@ def seen_here(session):
     }
 
 
-def renumbered(entries):
-    """Entries with their ids replaced by their place, wherever an id of theirs is named."""
-    place = {entry["id"]: f"#{i}" for i, entry in enumerate(entries) if "id" in entry}
+def renumbered(seen, which="entries"):
+    """Entries with their ids replaced by their place in the file, wherever an id is named."""
+    place = {entry["id"]: f"#{i}" for i, entry in enumerate(seen["entries"]) if "id" in entry}
     names = ("id", "parentId", "targetId", "firstKeptEntryId", "fromId")
     return [
         {k: place.get(v, v) if k in names and isinstance(v, str) else v for k, v in entry.items()}
-        for entry in entries
+        for entry in seen[which]
     ]
