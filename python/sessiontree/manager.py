@@ -381,7 +381,7 @@ class SessionManager(SessionReader):
             self._log.check_writable()
 
             def build(id: str, parent: str | None, now: str) -> Any:
-                system = get_current_system_message(self._contexts.projection(self._leaf).messages)
+                system = get_current_system_message(self._contexts.context(self._leaf).messages)
                 stored: Any = {**system, "timestamp": jsontext.parse_date(now)} if system else None
                 return make.compaction_entry(
                     id,
