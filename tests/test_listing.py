@@ -567,7 +567,11 @@ def test_listing_on_a_thread_of_its_own(tmp_path, agent):
 
         return await alist_sessions("/w", on_progress=on_progress), await alist_all_sessions(limit=2)
 
+    async def by_manager():
+        return await SessionManager.alist("/w"), await SessionManager.alist_all(limit=2)
+
     some, two = asyncio.run(run())
+    assert asyncio.run(by_manager()) == (some, two)
     assert some == list_sessions("/w")
     assert two == list_all_sessions(limit=2)
     assert threads == {threading.current_thread()}

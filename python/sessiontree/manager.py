@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
     from sessiontree._options import OpenOptions
     from sessiontree.entries import AgentMessage, UsageEntry
+    from sessiontree.listing import ListingOptions, OnProgress, SessionInfo
 
     # Inside the class `list` is pi's method.
     Ids: TypeAlias = list[str]
     Batch: TypeAlias = list[AgentMessage]
+    Infos: TypeAlias = list[SessionInfo]
 
 _CONVERSATION = ("user", "assistant")
 
@@ -212,18 +214,50 @@ class SessionManager(SessionReader):
         return find_session_by_id(cwd, id, session_dir)
 
     @staticmethod
-    def list(cwd: str, session_dir: str | None = None, on_progress: Any = None, **how: Any) -> Any:
+    def list(
+        cwd: str,
+        session_dir: str | None = None,
+        on_progress: OnProgress | None = None,
+        **how: Unpack[ListingOptions],
+    ) -> Infos:
         """List the sessions of a working directory; see `sessiontree.listing.list_sessions`."""
         from sessiontree.listing import list_sessions
 
         return list_sessions(cwd, session_dir, on_progress, **how)
 
     @staticmethod
-    def list_all(session_dir: str | None = None, on_progress: Any = None, **how: Any) -> Any:
+    def list_all(
+        session_dir: str | None = None,
+        on_progress: OnProgress | None = None,
+        **how: Unpack[ListingOptions],
+    ) -> Infos:
         """List the sessions of all folders; see `sessiontree.listing.list_all_sessions`."""
         from sessiontree.listing import list_all_sessions
 
         return list_all_sessions(session_dir, on_progress, **how)
+
+    @staticmethod
+    async def alist(
+        cwd: str,
+        session_dir: str | None = None,
+        on_progress: OnProgress | None = None,
+        **how: Unpack[ListingOptions],
+    ) -> Infos:
+        """Await what `list` gives; see `sessiontree.listing.alist_sessions`."""
+        from sessiontree.listing import alist_sessions
+
+        return await alist_sessions(cwd, session_dir, on_progress, **how)
+
+    @staticmethod
+    async def alist_all(
+        session_dir: str | None = None,
+        on_progress: OnProgress | None = None,
+        **how: Unpack[ListingOptions],
+    ) -> Infos:
+        """Await what `list_all` gives; see `sessiontree.listing.alist_all_sessions`."""
+        from sessiontree.listing import alist_all_sessions
+
+        return await alist_all_sessions(session_dir, on_progress, **how)
 
     # ---- appending
 

@@ -361,8 +361,8 @@ impl Builder {
         let summary = &mut self.summary;
         summary.size = meta.len();
         summary.mtime = mtime_of(meta);
-        summary.last_role = self.role.take();
-        summary.stop_reason = self.stop.take();
+        summary.last_role = self.role.text();
+        summary.stop_reason = self.stop.text();
         summary.modified = self
             .activity
             .filter(|&time| time > 0)
