@@ -168,7 +168,8 @@ impl SessionInfo {
     fn all_messages_text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = detached(py, |go_on| {
             let go_on = std::cell::RefCell::new(go_on);
-            Reader::new(false).text(&self.path, &|| (go_on.borrow_mut())())
+            // It was listed, so it has a header; what is before it does not matter any more.
+            Reader::new(true).text(&self.path, &|| (go_on.borrow_mut())())
         })?;
         text_of(py, &text)
     }
