@@ -195,7 +195,7 @@ def test_version_2_keeps_its_tree():
 # ---- lists of entries
 
 IDS = st.sampled_from(["a", "b", "c", "", None, 1])
-INDEXES = st.one_of(st.integers(-1, 8), st.sampled_from([1.0, 1.5, None, "1", True, float("inf")]))
+INDEXES = st.one_of(st.integers(-1, 8), st.sampled_from([1.0, 1.5, None, "1", True, 1e300]))
 
 
 def entry(**keys):
