@@ -219,11 +219,10 @@ class NotASessionError(Exception):
 def date_ms(value: Any) -> int | None:
     """The time of a JSON value as ``new Date(value)`` has it, in milliseconds since 1970."""
     if isinstance(value, str):
-        ms = _native.parse_date(value)
-    elif value is None or isinstance(value, (int, float)):
-        ms = value or 0
-    else:
+        return _native.parse_date(value)
+    if value is not None and not isinstance(value, (int, float)):
         return None
+    ms = value or 0
     return int(ms) if abs(ms) <= _LATEST else None
 
 
