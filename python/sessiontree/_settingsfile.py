@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import stat
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from sessiontree._cachedir import cache_dir
+from sessiontree._native import create_file, replace_file, sweep
 from sessiontree.exceptions import SettingsError
 from sessiontree.jsontext import js_stringify
 
@@ -68,11 +68,10 @@ def _kernel_lock(path: Path) -> Iterator[None]:
     The lock file lies in the user's cache and not beside the settings, where it would turn up in projects.
     """
     import filelock
-    import platformdirs
 
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
     try:
-        place = platformdirs.user_cache_path("sessiontree", appauthor=False) / "locks"
+        place = Path(cache_dir()) / "locks"
         place.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(place / f"{name}.lock", timeout=_LOCK_PATIENCE_SECONDS)
         lock.acquire()
@@ -118,21 +117,12 @@ def _busy(path: Path) -> SettingsError:
 
 def replace(path: Path, text: str) -> None:
     """Write a file in one step; a link stays a link, and its target keeps its mode."""
-    real = Path(os.path.realpath(path))
-    real.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.", suffix=".tmp")
+    data = text.encode("utf-8", "surrogatepass")
+    sweep(path)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            Path(temporary).chmod(stat.S_IMODE(real.stat().st_mode))
-        Path(temporary).replace(real)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
+        replace_file(path, lambda: [data])
+    except FileNotFoundError:
+        create_file(path, [data], sync=True)
 
 
 def pretty(value: Any, indent: str = "") -> str:

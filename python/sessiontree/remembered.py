@@ -13,23 +13,13 @@ import hashlib
 import json
 import os
 
+from sessiontree._cachedir import cache_dir
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from sessiontree.log import SessionLog
-
-CACHE_DIR_VARIABLE = "SESSIONTREE_CACHE_DIR"
-
-
-def cache_dir() -> str:
-    """Give the folder of all caches: ``SESSIONTREE_CACHE_DIR``, or the user's own cache folder."""
-    given = os.environ.get(CACHE_DIR_VARIABLE)
-    if given:
-        return given
-    import platformdirs
-
-    return platformdirs.user_cache_dir("sessiontree", appauthor=False)
 
 
 def _record_file(path: str) -> str:

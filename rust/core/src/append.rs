@@ -10,7 +10,7 @@
 //! size and the write, the position behind the write tells it: then the index is brought up from the
 //! file, and lines that were glued to half a line of the other one are written once more.
 
-use crate::draft::{self, Draft, write_counted};
+use crate::draft::{self, Draft, Made, write_counted};
 use crate::envelope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lines::{Line, Source};
@@ -181,9 +181,7 @@ impl Store {
             self.pid = std::process::id();
         }
         let result = self.append_locked(lines, how, &mut change, go_on);
-        if let Some(writer) = &self.writer {
-            place::unlock(&writer.file);
-        }
+        self.writer.take_if(|writer| !place::unlock(&writer.file));
         // A session that was scanned again is told even if nothing could be written to it.
         match result {
             Err(_) if change.replaced => Ok(Change {
@@ -244,7 +242,7 @@ impl Store {
             match Identity::named(&self.path).map_err(|e| Error::io(e, &self.path))? {
                 Some((id, size)) if id == writer.id => return Ok((id, size)),
                 _ => {
-                    place::unlock(&writer.file);
+                    let _ = place::unlock(&writer.file);
                     self.writer = None;
                 }
             }
@@ -290,8 +288,8 @@ impl Store {
             .look_like(&meta)
             .map_err(|e| Error::io(e, &self.path))?;
         match draft.publish(true) {
-            Ok(file) => {
-                self.hold(file)?;
+            Ok(made) => {
+                self.hold(made);
                 Ok(true)
             }
             Err(e) if e.is(io::ErrorKind::AlreadyExists) => Ok(false),
@@ -300,11 +298,9 @@ impl Store {
     }
 
     /// Reads from this file from now on.
-    fn hold(&mut self, file: File) -> Result<()> {
-        let meta = file.metadata().map_err(|e| Error::io(e, &self.path))?;
-        self.held = Identity::of(&meta);
-        self.backing = Backing::File(file);
-        Ok(())
+    fn hold(&mut self, made: Made) {
+        self.held = made.id;
+        self.backing = Backing::File(made.file);
     }
 
     /// Whether an entry that was just taken in has the id of one that is to be written.
@@ -433,10 +429,10 @@ impl Store {
             return Ok(());
         };
         let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
-        let file = draft::create(path, &[memory, lead, lines], how.sync)?;
+        let made = draft::create(path, &[memory, lead, lines], how.sync)?;
         path.clone_into(&mut self.path);
         self.pid = std::process::id();
-        self.hold(file)?;
+        self.hold(made);
         self.index_own(lead.len() as u64, lines)
     }
 

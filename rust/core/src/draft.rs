@@ -51,12 +51,21 @@ impl Drop for Temporary {
     }
 }
 
+/// A file that has come into being.
+#[derive(Debug)]
+pub struct Made {
+    pub(crate) file: File,
+    pub(crate) id: Identity,
+}
+
 /// A file on its way.
 #[derive(Debug)]
 pub struct Draft {
     // Before the file: its name goes while its lock is still held.
     temporary: Temporary,
     file: File,
+    /// Known before there is anything that a failure would have to undo.
+    id: Identity,
     target: PathBuf,
     /// Folders that were made for it, outermost first.
     made: Vec<PathBuf>,
@@ -73,7 +82,7 @@ impl Draft {
     fn beside(target: PathBuf) -> io::Result<Self> {
         let folder = folder_of(&target);
         let mut made = Vec::new();
-        let (file, temporary) = match take_slot(folder) {
+        let (file, id, temporary) = match take_slot(folder) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 make_folders(folder, &mut made)?;
                 take_slot(folder)?
@@ -81,8 +90,9 @@ impl Draft {
             other => other?,
         };
         Ok(Self {
-            temporary: Temporary(Some(temporary)),
+            temporary,
             file,
+            id,
             target,
             made,
         })
@@ -96,14 +106,23 @@ impl Draft {
     }
 
     /// Gives the file its name, which nobody may have yet; the open file.
-    pub fn publish(mut self, sync: bool) -> Result<File> {
+    pub fn publish(mut self, sync: bool) -> Result<Made> {
         match self.try_publish(sync) {
-            Ok(()) => {
-                place::unlock(&self.file);
-                Ok(self.file)
-            }
+            Ok(()) => self.released(),
             Err(e) => Err(Error::io(e, &self.target)),
         }
+    }
+
+    /// The file, which others may lock from now on.
+    fn released(self) -> Result<Made> {
+        let Self {
+            target, file, id, ..
+        } = self;
+        if place::unlock(&file) {
+            return Ok(Made { file, id });
+        }
+        drop(file);
+        opened(&target).map_err(|e| Error::io(e, &target))
     }
 
     fn try_publish(&mut self, sync: bool) -> io::Result<()> {
@@ -130,12 +149,9 @@ impl Draft {
 
     /// Puts the file in the place of one that is held; owner and mode are kept, and it is always
     /// synced. None, with nothing done, if that one has changed its size or its name since.
-    fn replace(mut self, old: &Held) -> Result<Option<File>> {
+    fn replace(mut self, old: &Held) -> Result<Option<Made>> {
         match self.try_replace(&old.file, old.size) {
-            Ok(true) => {
-                place::unlock(&self.file);
-                Ok(Some(self.file))
-            }
+            Ok(true) => self.released().map(Some),
             Ok(false) => Ok(None),
             Err(e) => Err(Error::io(e, &self.target)),
         }
@@ -171,6 +187,12 @@ impl Draft {
     }
 }
 
+fn opened(path: &Path) -> io::Result<Made> {
+    let (file, meta) = place::open_to_read(path)?;
+    let id = Identity::of(&meta);
+    Ok(Made { file, id })
+}
+
 /// A file that is locked for its replacement.
 #[derive(Debug)]
 pub struct Held {
@@ -180,7 +202,7 @@ pub struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        place::unlock(&self.file);
+        let _ = place::unlock(&self.file);
     }
 }
 
@@ -197,7 +219,7 @@ impl Held {
 
     /// Puts a draft in its place; false, with nothing done, if it has changed since it was locked.
     pub fn replaced_by(&self, draft: Draft) -> Result<bool> {
-        draft.replace(self).map(|file| file.is_some())
+        draft.replace(self).map(|made| made.is_some())
     }
 }
 
@@ -232,7 +254,7 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Creates a session file with this content, all or nothing. An empty file is given its content, any
 /// other one is an error. The open file.
-pub fn create(path: &Path, parts: &[&[u8]], sync: bool) -> Result<File> {
+pub fn create(path: &Path, parts: &[&[u8]], sync: bool) -> Result<Made> {
     let target = resolve_links(path).map_err(|e| Error::io(e, path))?;
     match std::fs::metadata(&target) {
         Ok(meta) if meta.is_file() && meta.len() == 0 => fill_empty(&target, parts, sync),
@@ -250,18 +272,18 @@ fn filled(path: &Path, target: PathBuf, parts: &[&[u8]]) -> Result<Draft> {
 }
 
 /// Gives an empty file its content, all at once where it may be replaced.
-fn fill_empty(target: &Path, parts: &[&[u8]], sync: bool) -> Result<File> {
+fn fill_empty(target: &Path, parts: &[&[u8]], sync: bool) -> Result<Made> {
     let old = Held::lock(target, &mut || true)?;
     if old.size > 0 {
         return Err(Error::io(io::ErrorKind::AlreadyExists.into(), target));
     }
     let replaced = filled(target, target.to_owned(), parts).and_then(|d| d.replace(&old));
     match replaced {
-        Ok(Some(file)) => Ok(file),
+        Ok(Some(made)) => Ok(made),
         Ok(None) => Err(Error::io(io::ErrorKind::AlreadyExists.into(), target)),
         // The folder may be closed to us, or the file a mount point of its own.
-        Err(_) => fill_in_place(&old.file, parts, sync)
-            .and_then(|()| Ok(place::open_to_read(target)?.0))
+        Err(_) => opened(target)
+            .and_then(|made| fill_in_place(&old.file, parts, sync).map(|()| made))
             .map_err(|e| Error::io(e, target)),
     }
 }
@@ -362,7 +384,7 @@ fn slot(folder: &Path, n: usize) -> PathBuf {
 }
 
 /// Creates a temporary file under the first free name, locked.
-fn take_slot(folder: &Path) -> io::Result<(File, PathBuf)> {
+fn take_slot(folder: &Path) -> io::Result<(File, Identity, Temporary)> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
         for n in 0..SLOTS {
@@ -371,9 +393,11 @@ fn take_slot(folder: &Path) -> io::Result<(File, PathBuf)> {
                 private(OpenOptions::new().read(true).append(true).create_new(true)).open(&path);
             match created {
                 Ok(file) => {
-                    if still_ours(&file, &path)? {
-                        return Ok((file, path));
+                    let mut temporary = Temporary(Some(path));
+                    if let Some(id) = still_ours(&file, temporary.path())? {
+                        return Ok((file, id, temporary));
                     }
+                    temporary.moved();
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                     remove_if_dead(&path);
@@ -386,13 +410,17 @@ fn take_slot(folder: &Path) -> io::Result<(File, PathBuf)> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Locks a new temporary file; false if a sweep took it between its creation and its lock.
-fn still_ours(file: &File, path: &Path) -> io::Result<bool> {
-    if place::claim(file) == Claim::Taken {
-        return Ok(false);
+/// Locks a new temporary file; None if a sweep took it between its creation and its lock.
+fn still_ours(file: &File, path: &Path) -> io::Result<Option<Identity>> {
+    if place::claim(file)? == Claim::Taken {
+        return Ok(None);
     }
     let own = Identity::of(&file.metadata()?);
-    Ok(std::fs::symlink_metadata(path).is_ok_and(|meta| Identity::of(&meta) == own))
+    match std::fs::symlink_metadata(path) {
+        Ok(named) => Ok(Some(own).filter(|&own| Identity::of(&named) == own)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 /// Removes temporary files of dead writers from the folder where a path's file lies; how many.
@@ -417,11 +445,10 @@ fn remove_if_dead(path: &Path) -> bool {
     let Ok(file) = options.open(path) else {
         return false;
     };
-    let claim = place::claim(&file);
-    let dead = match claim {
-        Claim::Free => true,
-        Claim::Taken => false,
-        Claim::Unknown => is_old(&file),
+    let dead = match place::claim(&file) {
+        Ok(Claim::Free) => true,
+        Ok(Claim::Unknown) => is_old(&file),
+        Ok(Claim::Taken) | Err(_) => false,
     };
     // The name may belong to a newer file by now.
     let named = std::fs::symlink_metadata(path).ok();
@@ -429,9 +456,7 @@ fn remove_if_dead(path: &Path) -> bool {
         .metadata()
         .is_ok_and(|own| named.is_some_and(|named| Identity::of(&named) == Identity::of(&own)));
     let removed = dead && same && std::fs::remove_file(path).is_ok();
-    if claim == Claim::Free {
-        place::unlock(&file);
-    }
+    let _ = place::unlock(&file);
     removed
 }
 

@@ -122,18 +122,20 @@ pub(crate) enum Claim {
 }
 
 /// Tries to take the lock of an open file.
-pub(crate) fn claim(file: &File) -> Claim {
+pub(crate) fn claim(file: &File) -> io::Result<Claim> {
     match file.try_lock() {
-        Ok(()) => Claim::Free,
-        Err(TryLockError::Error(e)) if no_locks_here(&e) => Claim::Unknown,
-        Err(_) => Claim::Taken,
+        Ok(()) => Ok(Claim::Free),
+        Err(TryLockError::WouldBlock) => Ok(Claim::Taken),
+        Err(TryLockError::Error(e)) if no_locks_here(&e) => Ok(Claim::Unknown),
+        Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Interrupted => claim(file),
+        Err(TryLockError::Error(e)) => Err(e),
     }
 }
 
-/// Gives a lock back. Closing the file would do so as well, unless a forked child holds it too.
-pub(crate) fn unlock(file: &File) {
-    // Nothing depends on it: where it fails there was no lock.
-    let _ = file.unlock();
+/// Gives a lock back. Closing the file does so as well, unless a forked child holds it too.
+/// False if that failed: then the file must be closed.
+pub(crate) fn unlock(file: &File) -> bool {
+    file.unlock().is_ok()
 }
 
 /// Opens a file for appending and locks it, making sure that the path still names it then.
@@ -144,7 +146,7 @@ pub(crate) fn lock_in_place(path: &Path, go_on: &mut dyn FnMut() -> bool) -> Res
         lock(&file, path, go_on)?;
         match Identity::named(path).map_err(io_error)? {
             Some((named, _)) if named == Identity::of(&meta) => return Ok(file),
-            _ => unlock(&file),
+            _ => drop(unlock(&file)),
         }
     }
     Err(Error::lost(path, 0, "the file is replaced again and again"))

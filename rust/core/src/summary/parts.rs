@@ -54,7 +54,6 @@ impl Parts {
 }
 
 /// The key itself, or the name among ours that it spells with escapes.
-#[inline]
 fn plain(key: &[u8]) -> &[u8] {
     const NAMES: [&str; 7] = [
         "type",
@@ -65,8 +64,7 @@ fn plain(key: &[u8]) -> &[u8] {
         "content",
         "stopReason",
     ];
-    // The shortest name has four letters, and a letter becomes six when it is escaped.
-    if key.len() < 9 || !key.contains(&b'\\') {
+    if !key.contains(&b'\\') {
         return key;
     }
     let spelt = NAMES.iter().find(|name| json::key_is(key, name));
