@@ -19,11 +19,14 @@ INTERRUPTED = 130
 # one from the package.
 COMMANDS = {
     "list": "listing",
+    "search": "search",
+    "stats": "stats",
     "tree": "tree",
     "show": "show",
     "path": "path",
     "append": "append",
     "fork": "fork",
+    "catalog": "catalog",
     "demo": "demo",
 }
 # What drawings become where an encoding has only letters.

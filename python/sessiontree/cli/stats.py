@@ -1,0 +1,218 @@
+"""``sessiontree stats``: tokens and cost by project, model, day or session, and how a context grew."""
+
+from __future__ import annotations
+
+import datetime as dt
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.cells import cell_len
+
+from sessiontree.cli import _catalog, _place
+from sessiontree.cli._output import Screen, say, say_json
+from sessiontree.cli._text import one_line, pad
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sessiontree.catalog import Total
+
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+_BAR = 24
+_MOST_ROWS = 40
+
+
+@click.command("stats", short_help="Tokens and cost by project, model, day or session.")
+@click.option(
+    "--by",
+    type=click.Choice(["project", "model", "day", "session"]),
+    multiple=True,
+    help="What to sum up by; repeatable. Left out: model, project and the last days.",
+)
+@click.option("--context", metavar="SESSION", help="How the context of one session grew, answer by answer.")
+@click.option(
+    "--png", type=click.Path(dir_okay=False), help="Draw the chart into a file too (needs matplotlib)."
+)
+@_catalog.filter_options
+@_place.place_options
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line, for other programs.")
+def command(
+    by: tuple[Any, ...],
+    context: str | None,
+    png: str | None,
+    cwd: str | None,
+    session_dir: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    r"""Sum up tokens and cost, as the session files have them; what forks share counts once.
+
+    \b
+    Examples:
+      sessiontree stats
+      sessiontree stats --by day --since 4w
+      sessiontree stats --by session --project . --json
+      sessiontree stats --context 0198 --png growth.png
+
+    Exit codes: 0 fine, 1 there is nothing to sum up, 2 wrong usage.
+    """
+    place = _place.Place(cwd, session_dir)
+    if context is not None:
+        title, rows = f"context of {context}, tokens by answer", growth(place, context)
+        series = [(title, rows)]
+        if as_json:
+            for when, tokens in rows:
+                say_json({"time": when, "contextTokens": tokens})
+        else:
+            _show_chart(title, rows)
+    else:
+        tables = _tables(place, by, options)
+        series = [
+            (f"cost by {key}, US dollars", [(t.key, t.used.cost) for t in totals]) for key, totals in tables
+        ]
+        if as_json:
+            for key, totals in tables:
+                for total in totals:
+                    say_json({"by": key, **_total_json(total)})
+        else:
+            _show_tables(tables)
+    if png is not None:
+        draw(png, series)
+    return 0 if any(rows for _, rows in series) else 1
+
+
+def _tables(
+    place: _place.Place, by: tuple[Any, ...], options: dict[str, Any]
+) -> list[tuple[str, list[Total]]]:
+    with _catalog.up_to_date(place) as catalog:
+        filters = _catalog.filters(place, options)
+        return [(key, catalog.totals(key, **filters)) for key in by or ("model", "project", "day")]
+
+
+def _total_json(total: Total) -> dict[str, Any]:
+    used = total.used
+    return {
+        "key": total.key,
+        "calls": total.calls,
+        "sessions": total.sessions,
+        "input": used.input,
+        "output": used.output,
+        "cacheRead": used.cache_read,
+        "cacheWrite": used.cache_write,
+        "cost": used.cost,
+    }
+
+
+def growth(place: _place.Place, given: str) -> list[tuple[str, float]]:
+    """Time and context tokens of each answer on the way to a session's leaf."""
+    from sessiontree.compaction import calculate_context_tokens
+    from sessiontree.compaction.usage import get_assistant_usage
+
+    points: list[tuple[str, float]] = []
+    with place.open(given) as session:
+        for entry in session.get_branch():
+            message = entry.get("message") if isinstance(entry, dict) else None
+            usage = get_assistant_usage(message) if isinstance(message, dict) else None
+            if usage is not None:
+                points.append((str(entry.get("timestamp", "")), calculate_context_tokens(usage)))
+    return points
+
+
+def _show_tables(tables: list[tuple[str, list[Total]]]) -> None:
+    screen = Screen.of_stdout()
+    for number, (by, totals) in enumerate(tables):
+        shown = totals[-_MOST_ROWS:] if by == "day" else totals[:_MOST_ROWS]
+        if not shown:
+            continue
+        if number:
+            say()
+        most = max(total.used.cost for total in shown)
+        rows = [[by, "cost", "calls", "sessions", "input", "output", "cached", ""]]
+        rows += [_row(total, most) for total in shown]
+        _show_rows(screen, rows)
+        if len(totals) > len(shown):
+            say(screen.paint(f"… and {len(totals) - len(shown):,} more", "dim"))
+
+
+def _row(total: Total, most: float) -> list[str]:
+    used = total.used
+    numbers = (total.calls, total.sessions, used.input, used.output, used.cache_read)
+    bar_of = bar(used.cost / most if most else 0.0)
+    return [total.key or "?", f"${used.cost:,.2f}", *(f"{number:,}" for number in numbers), bar_of]
+
+
+def _show_rows(screen: Screen, rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    widths[0] = max(8, min(widths[0], screen.width - sum(widths[1:]) - 2 * len(widths) - 1))
+    for number, row in enumerate(rows):
+        first = pad(one_line(row[0], widths[0]), widths[0])
+        cells = [
+            first,
+            *(cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)),
+            row[-1],
+        ]
+        line = "  ".join(cells).rstrip()
+        say(screen.paint(line, "bold") if number == 0 else line)
+
+
+def bar(share: float, width: int = _BAR) -> str:
+    """A bar of at most so many cells, in eighths.
+
+    Example:
+        >>> bar(0.5, 4), bar(0.01, 4), bar(0, 4)
+        ('██', '▏', '')
+    """
+    eighths = round(share * width * 8)
+    if share > 0 and eighths == 0:
+        eighths = 1
+    full, rest = divmod(eighths, 8)
+    return "█" * full + _BLOCKS[rest].strip()
+
+
+def _show_chart(title: str, rows: list[tuple[str, float]]) -> None:
+    """Bars, one a row; of many rows each n-th."""
+    screen = Screen.of_stdout()
+    say(screen.heading(title))
+    most = max((value for _, value in rows), default=0)
+    for when, value in _thinned(rows):
+        say(
+            f"{_minute(when)}  {value:>10,.0f}  {bar(value / most if most else 0, max(10, screen.width - 32))}"
+        )
+
+
+def _thinned(rows: list[tuple[str, float]]) -> Iterable[tuple[str, float]]:
+    step = -(-len(rows) // _MOST_ROWS) or 1
+    return [row for at, row in enumerate(rows) if at % step == 0 or at == len(rows) - 1]
+
+
+def _minute(when: str) -> str:
+    try:
+        return dt.datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return one_line(when, 16).ljust(16)
+
+
+def draw(path: str, series: list[tuple[str, list[tuple[str, float]]]]) -> None:
+    """Draw charts into an image file.
+
+    Raises:
+        click.ClickException: matplotlib is not installed, or cannot write such a file.
+    """
+    try:
+        figures = import_module("matplotlib.figure")
+    except ModuleNotFoundError:
+        raise click.ClickException(
+            "charts as images need matplotlib: pip install 'sessiontree[charts]'"
+        ) from None
+    series = [(title, rows[:_MOST_ROWS]) for title, rows in series if rows]
+    figure = figures.Figure(figsize=(9, 1 + 4 * max(1, len(series))), layout="constrained")
+    for number, (title, rows) in enumerate(series, 1):
+        axes = figure.add_subplot(len(series), 1, number)
+        axes.barh([one_line(key, 40) for key, _ in rows], [value for _, value in rows])
+        axes.invert_yaxis()
+        axes.set_title(title)
+    try:
+        figure.savefig(path)
+    except ValueError as error:
+        raise click.ClickException(f"{error} ({path!r})") from None
