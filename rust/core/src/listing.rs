@@ -8,6 +8,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::header;
 use crate::parallel;
+use crate::place;
 use crate::summary::{self, Reader, Summary};
 use std::cmp::Reverse;
 use std::ffi::{OsStr, OsString};
@@ -263,7 +264,7 @@ impl Files {
             }
             let path = self.folders[file.folder].join(&file.name);
             self.next += 1;
-            let found = summary::open_regular(&path)
+            let found = place::open_to_read(&path)
                 .map_err(|e| Error::io(e, &path))
                 .and_then(|(file, _)| header::find(&file, &path, self.options.lenient));
             match found.map(|text| summary::of_header(&text)) {

@@ -13,10 +13,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::header::{self, Verdict};
 use crate::json::{self, Fault, LineVisitor, Shape, Visitor, Walker};
 use crate::lines::{CHUNK, Source};
-use crate::{dates, envelope};
+use crate::{dates, envelope, place};
 use content::Slot;
 use parts::{Message, Parts};
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::Metadata;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -105,7 +105,7 @@ impl Reader {
 
     fn read(&mut self, path: &Path, to: &mut Builder, go_on: &dyn Fn() -> bool) -> Result<()> {
         let named = |e| Error::io(e, path);
-        let (file, meta) = open_regular(path).map_err(named)?;
+        let (file, meta) = place::open_to_read(path).map_err(named)?;
         let all = self.feed(&file, meta.len(), to, go_on).map_err(named)?;
         if !all {
             return Err(ErrorKind::Cancelled.into());
@@ -154,26 +154,6 @@ impl Reader {
         }
         Ok(true)
     }
-}
-
-/// Opens a file that can be read from end to end: no folder, and no pipe that would block for ever.
-pub(crate) fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    let file = options.open(path)?;
-    let meta = file.metadata()?;
-    if meta.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if !meta.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
-    }
-    Ok((file, meta))
 }
 
 /// A file's time in nanoseconds since 1970.
