@@ -47,6 +47,9 @@ interop: build ## sessiontree and the real pi on the same files (needs npm)
 fuzz: build ## random sessions and steps to both, for SECONDS=60
 	$(BIN)/python tests/interop/fuzz.py --seconds $(SECONDS)
 
+bench: build ## sessiontree beside pi, the best Python port and the floors (QUICK=1: five minutes)
+	$(BIN)/python benches/compare.py $(if $(QUICK),--quick) --json benches/results/compare.jsonl
+
 clean: ## remove what was built; keeps the installed tools
 	cargo clean
 	rm -f python/sessiontree/_native*.so $(STAMPS)/native

@@ -258,6 +258,16 @@ def test_a_listing_shows_exactly_what_opens(tmp_path):
     assert "title" in opened
 
 
+def test_a_title_line_before_the_header_is_the_name(tmp_path):
+    """With lenient_header, oh-my-pi's title names the session, and its text can be read."""
+    title = {"type": "title", "v": 1, "title": "Fix the build", "pad": " " * 40}
+    write(tmp_path / "a.jsonl", title, header("A"), message("hello"))
+    assert list_all_sessions(tmp_path) == []
+    (info,) = list_all_sessions(tmp_path, lenient_header=True)
+    assert (info.id, info.name, info.all_messages_text) == ("A", "Fix the build", "hello")
+    assert next(iter_sessions(tmp_path, lenient_header=True)) == info
+
+
 def test_each_file_stands_alone_and_errors_are_told(tmp_path):
     """A dangling link, a folder and a pipe with a session's name hide nothing."""
     good = write(tmp_path / "good.jsonl", header("good"), mtime=1)
@@ -567,7 +577,11 @@ def test_listing_on_a_thread_of_its_own(tmp_path, agent):
 
         return await alist_sessions("/w", on_progress=on_progress), await alist_all_sessions(limit=2)
 
+    async def by_manager():
+        return await SessionManager.alist("/w"), await SessionManager.alist_all(limit=2)
+
     some, two = asyncio.run(run())
+    assert asyncio.run(by_manager()) == (some, two)
     assert some == list_sessions("/w")
     assert two == list_all_sessions(limit=2)
     assert threads == {threading.current_thread()}

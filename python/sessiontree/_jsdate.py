@@ -6,7 +6,7 @@ exists within 100,000,000 days of 1970 (ECMA-262, Time Values and Time Range).
 
 from __future__ import annotations
 
-import time
+from sessiontree import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,41 +46,13 @@ def parse_date(value: object) -> float:
 
 
 def _parse_text(text: str) -> float:
-    found = _parse_written_form(text)
-    if found is not None:
-        return found
-    from sessiontree import _jsdatetext
-
-    return _jsdatetext.parse(text)
-
-
-def _parse_written_form(text: str) -> float | None:
-    """Read ``2026-08-31T10:30:00.000Z``, which is nearly every date in a file; None if it is not that."""
-    if len(text) != 24 or text[4:20:3] != "--T::." or text[23] != "Z" or not text.isascii():
-        return None
-    digits = text[:4] + text[5:7] + text[8:10] + text[11:13] + text[14:16] + text[17:19] + text[20:23]
-    if not digits.isdigit():
-        return None
-    year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
-    hour, minute, second = int(digits[8:10]), int(digits[10:12]), int(digits[12:14])
-    if not (0 < month < 13 and 0 < day < 32 and hour < 24 and minute < 60 and second < 60):
-        return None
-    return (
-        days(year, month, day) * DAY + hour * 3_600_000 + minute * 60_000 + second * 1000 + int(digits[14:])
-    )
+    ms = _native.parse_date(text)
+    return NAN if ms is None else ms
 
 
 def clip(ms: float) -> float:
     """Cut the fraction off a time; NaN where no date exists."""
     return int(ms) if -LIMIT <= ms <= LIMIT else NAN
-
-
-def days(year: int, month: int, day: int) -> int:
-    """Count the days from 1970-01-01; a day beyond the month's end runs on into the next."""
-    # Years begin in March here, so that the leap day is a year's last.
-    year -= month < 3
-    month_days = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5
-    return 365 * year + year // 4 - year // 100 + year // 400 + month_days + day - 719_469
 
 
 def _calendar(day_number: int) -> tuple[int, int, int]:
@@ -111,27 +83,6 @@ def to_iso(ms: float) -> str:
     shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+07d}"
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{milli:03d}"
     return f"{shown}-{month:02d}-{day:02d}T{clock}Z"
-
-
-def from_local(ms: int) -> float:
-    """Turn a local wall-clock time into UTC.
-
-    A time that the clock skips counts as if it had not been put forward yet; of a time that comes
-    twice the first is meant.
-    """
-    before, after = _offset(ms - DAY), _offset(ms + DAY)
-    for offset in (before, after):
-        if _offset(ms - offset) == offset:
-            return clip(ms - offset)
-    return clip(ms - before)
-
-
-def _offset(ms: int) -> int:
-    """Milliseconds by which local clocks are ahead of UTC at this time."""
-    try:
-        return time.localtime(ms // 1000).tm_gmtoff * 1000
-    except (OverflowError, OSError, ValueError):
-        return -time.timezone * 1000  # a platform that knows no such year
 
 
 def _leaves(values: list[object] | tuple[object, ...]) -> Iterator[object]:

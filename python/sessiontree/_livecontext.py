@@ -12,7 +12,7 @@ message that is null, an edit without content) contributes nothing instead of ra
 from __future__ import annotations
 
 from array import array
-from itertools import chain
+from itertools import islice
 
 from sessiontree import context as plain
 from sessiontree.context import ProjectedEntry, SessionContext, SessionProjection
@@ -35,6 +35,7 @@ class LiveContext:
     """The contexts of one log; the last one is remembered. Not safe from several threads at once."""
 
     __slots__ = (
+        "_counts",
         "_edits",
         "_entries",
         "_epoch",
@@ -44,7 +45,6 @@ class LiveContext:
         "_log",
         "_messages",
         "_model",
-        "_pieces",
         "_rows",
     )
 
@@ -63,12 +63,13 @@ class LiveContext:
 
     def _drop_context(self) -> None:
         self._leaf: int | None = None
-        # The entries of the last context, by place: row, body, contributed messages.
+        # The entries of the last context, by place: row, body, number of contributed messages. One
+        # list of messages, and no list for each entry: a million of those would wake the collector.
         self._rows = array("I")
         self._entries: list[Any] = []
-        self._pieces: list[list[Any]] = []
-        self._edits: dict[Any, Any] = {}
+        self._counts = array("B")
         self._messages: list[Any] = []
+        self._edits: dict[Any, Any] = {}
 
     # ---- the answers
 
@@ -83,7 +84,11 @@ class LiveContext:
     def projection(self, leaf: int | None) -> SessionProjection:
         """Give the context with its sources."""
         level, model = self._advance(leaf)
-        entries = list(map(ProjectedEntry, self._entries, map(list, self._pieces)))
+        messages = iter(self._messages)
+        entries = [
+            ProjectedEntry(entry, list(islice(messages, count)))
+            for entry, count in zip(self._entries, self._counts, strict=True)
+        ]
         return SessionProjection(entries, self._messages.copy(), level, model)
 
     def context(self, leaf: int | None, *, pair_tool_results: bool = False) -> SessionContext:
@@ -157,11 +162,12 @@ class LiveContext:
     def _rebuild(self, selected: Rows) -> None:
         rows = array("I", selected.tolist())
         known = dict(zip(self._rows, self._entries, strict=True))
-        missing = [row for row in rows if row not in known] if known else rows
-        entries = self._log.entries(missing)
         if known:
-            known.update(zip(missing, entries, strict=True))
+            missing = [row for row in rows if row not in known]
+            known.update(zip(missing, self._log.entries(missing), strict=True))
             entries = [known[row] for row in rows]
+        else:
+            entries = self._log.entries(selected)
         self._drop_context()
         self._edits = _usable_edits(entries)
         self._take(rows, entries)
@@ -171,28 +177,40 @@ class LiveContext:
         edits = _usable_edits(entries)
         self._edits.update(edits)
         if edits:
-            for place, entry in enumerate(self._entries):
-                if plain.id_key(entry.get("id", UNSET)) in edits:
-                    self._pieces[place] = _contribution(entry, self._edits, first=place == 0)
-            self._messages = list(chain.from_iterable(self._pieces))
+            self._edit_again(edits)
         self._take(rows, entries)
+
+    def _edit_again(self, edits: dict[Any, Any]) -> None:
+        """Project the targets of new edits anew."""
+        for place, entry in enumerate(self._entries):
+            if plain.id_key(entry.get("id", UNSET)) in edits:
+                piece = _contribution(entry, self._edits, first=place == 0)
+                start = sum(self._counts[:place])
+                self._messages[start : start + self._counts[place]] = piece
+                self._counts[place] = len(piece)
 
     def _take(self, rows: Sequence[int], entries: list[Any]) -> None:
         """Add entries at the end of the remembered context."""
         edits = self._edits
+        messages: list[Any] = []
+        counts = array("B")
         first = not self._entries
-        pieces = [_contribution(entry, edits, first=False) for entry in entries]
-        if first and entries:
-            pieces[0] = _contribution(entries[0], edits, first=True)
-        try:
-            self._rows.extend(rows)
-            self._entries += entries
-            self._pieces += pieces
-            self._messages.extend(chain.from_iterable(pieces))
-        except BaseException:
-            # Half a context must not be gone on with.
-            self._drop_context()
-            raise
+        for entry in entries:
+            message = entry.get("message")
+            plainly = not edits and isinstance(message, dict) and message.get("content") is not None
+            if plainly and entry.get("type") == "message":
+                # Nearly every entry: nothing to look up, nothing to build.
+                messages.append(message)
+                counts.append(1)
+            else:
+                piece = _contribution(entry, edits, first=first)
+                messages += piece
+                counts.append(len(piece))
+            first = False
+        self._rows.extend(rows)
+        self._entries += entries
+        self._counts.extend(counts)
+        self._messages += messages
 
     # ---- settings
 
@@ -219,11 +237,8 @@ class LiveContext:
 
 def _usable_edits(entries: list[Any]) -> dict[Any, Any]:
     """The newest edit that can be applied, for each target."""
-    return plain.newest_edits(
-        entry
-        for entry in entries
-        if entry.get("type") == "context_edit" and plain.is_replacement(entry.get("replacement", UNSET))
-    )
+    edits = [entry for entry in entries if entry.get("type") == "context_edit"]
+    return plain.newest_edits(e for e in edits if plain.is_replacement(e.get("replacement", UNSET)))
 
 
 def _contribution(entry: Any, edits: dict[Any, Any], *, first: bool) -> list[Any]:

@@ -399,8 +399,19 @@ class SessionFiles:
         the end.
         """
 
+    def read_all(
+        self, by: str, belongs: Callable[[str], bool], *, cancel: _Cancel | None = None
+    ) -> tuple[list[SessionInfo], list[tuple[str, Exception]]] | None:
+        """Read all further files: sessions as `newest_first` sorts them, and what could not be read.
+
+        ``belongs`` is asked once for each directory whether its sessions are wanted. None if cancelled.
+        """
+
     def next_header(self, id: str | None = None) -> tuple[str, str] | None:
         """The path and directory of the next file that is a session (with this id)."""
 
-def parse_date(text: str) -> float:
-    """The time that JavaScript's ``new Date(text)`` has, in ms since 1970; NaN if it is none."""
+def parse_date(text: str) -> int | None:
+    """The time that JavaScript's ``new Date(text)`` has, in ms since 1970; None if it is none.
+
+    The local time zone is looked at again after a second.
+    """

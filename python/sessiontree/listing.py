@@ -21,7 +21,7 @@ from sessiontree._native import SessionFiles, SessionInfo, newest_first
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, TypeVar
+    from typing import Literal, Protocol, TypeAlias, TypedDict, TypeGuard, TypeVar, Unpack
 
     T = TypeVar("T")
     _Item: TypeAlias = SessionInfo | tuple[str, Exception]
@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     OnError: TypeAlias = Callable[[str, Exception], object]
     OnProgress: TypeAlias = Callable[[int, int, "Sequence[SessionInfo] | None"], object]
     Sort: TypeAlias = Literal["modified", "mtime"]
+
+    class ListingOptions(TypedDict, total=False):
+        """Keywords of the listing functions; `list_sessions` says what they mean."""
+
+        cancel: Cancel | None
+        limit: int | None
+        on_error: OnError | None
+        sort: Sort
+        lenient_header: bool
 
     class Cancel(Protocol):
         """What tells a listing to stop: a `threading.Event`."""
@@ -51,7 +60,7 @@ __all__ = [
 ]
 
 # A batch is as much as is read before somebody is told: progress, the next item, a limit reached.
-_BATCH_FILES = 256
+_BATCH_FILES = 1024
 _BATCH_BYTES = 16 << 20
 _ALL = 1 << 62
 
@@ -243,22 +252,31 @@ def find_most_recent_session(
     return _most_recent(paths.normalize_path(session_dir), belongs, on_error)
 
 
-async def alist_sessions(cwd: PathLike, session_dir: PathLike | None = None, **how: Any) -> list[SessionInfo]:
-    """`list_sessions` on a thread of its own.
+async def alist_sessions(
+    cwd: PathLike,
+    session_dir: PathLike | None = None,
+    on_progress: OnProgress | None = None,
+    **how: Unpack[ListingOptions],
+) -> list[SessionInfo]:
+    """Await `list_sessions`, which runs on a thread of its own.
 
     Callbacks run in the event loop. When the task is cancelled, the thread has ended before the
     cancellation goes on.
     """
     from sessiontree import _async
 
-    return await _async.on_own_thread(list_sessions, (cwd, session_dir), how)
+    return await _async.on_own_thread(list_sessions, (cwd, session_dir), {"on_progress": on_progress, **how})
 
 
-async def alist_all_sessions(session_dir: PathLike | None = None, **how: Any) -> list[SessionInfo]:
-    """`list_all_sessions` on a thread of its own; see `alist_sessions`."""
+async def alist_all_sessions(
+    session_dir: PathLike | None = None,
+    on_progress: OnProgress | None = None,
+    **how: Unpack[ListingOptions],
+) -> list[SessionInfo]:
+    """Await `list_all_sessions`, which runs on a thread of its own; see `alist_sessions`."""
     from sessiontree import _async
 
-    return await _async.on_own_thread(list_all_sessions, (session_dir,), how)
+    return await _async.on_own_thread(list_all_sessions, (session_dir,), {"on_progress": on_progress, **how})
 
 
 # ---- whose sessions
@@ -406,21 +424,30 @@ class _Listing:
         lenient: bool,
     ) -> list[SessionInfo]:
         """Read the files and sort what they show."""
-        infos: list[SessionInfo] = []
         # Times are asked for before reading only where somebody sees the order of reading.
         at_once = self.on_progress is None and self.limit == _ALL
         files = self.find(folder, "name" if at_once else "listed", depth, lenient)
         if files is None:
+            return []
+        if at_once:
+            infos, troubles = _unless_cancelled(files.read_all(by, belongs, cancel=self.cancel))
+            _report(troubles, self.on_error)
             return infos
-        batches = [self.read(files, _ALL)] if at_once else self.batches(files, infos)
-        for loaded, item in enumerate(chain.from_iterable(batches), 1):
+        return self.run_in_batches(files, belongs, by)
+
+    def run_in_batches(
+        self, files: SessionFiles, belongs: Callable[[str], bool], by: str
+    ) -> list[SessionInfo]:
+        infos: list[SessionInfo] = []
+        for loaded, item in enumerate(chain.from_iterable(self.batches(files, infos)), 1):
             if self.keep(item, belongs):
                 infos.append(item)
+            full = len(infos) >= self.limit
             if self.on_progress is not None:
-                shown = self.is_shown(loaded, len(files), len(infos))
+                shown = loaded % self.publish_every == 0 or loaded in (1, len(files)) or full
                 self.on_progress(loaded, len(files), _Partial(infos, by) if shown else None)
                 self.check()
-            if len(infos) >= self.limit:
+            if full:
                 break
         return newest_first(infos, by)
 
@@ -451,18 +478,15 @@ class _Listing:
             _unless_cancelled(None)
 
     def batches(self, files: SessionFiles, infos: Sequence[SessionInfo]) -> Iterator[list[_Item]]:
-        """Batches that grow from one file, so that the first is there at once."""
-        count = 1
+        """Batches that grow from one file, so that the first is there at once, or from the limit."""
+        count = 1 if self.limit == _ALL else self.limit
         while len(infos) < self.limit:
-            batch = self.read(files, min(count, self.limit - len(infos)))
+            count = min(count, _BATCH_FILES)
+            batch = _unless_cancelled(files.read(count, _BATCH_BYTES, cancel=self.cancel))
             if not batch:
                 return
             yield batch
-            count = min(4 * count, _BATCH_FILES)
-
-    def read(self, files: SessionFiles, count: int) -> list[_Item]:
-        size = _ALL if count == _ALL else _BATCH_BYTES
-        return _unless_cancelled(files.read(count, size, cancel=self.cancel))
+            count *= 4
 
     def keep(self, item: _Item, belongs: Callable[[str], bool]) -> TypeGuard[SessionInfo]:
         """Whether a file is listed; one that could not be read is reported."""
@@ -470,10 +494,6 @@ class _Listing:
             _report([item], self.on_error)
             return False
         return belongs(item.cwd)
-
-    def is_shown(self, loaded: int, total: int, found: int) -> bool:
-        """Whether a progress call comes with the sessions read so far."""
-        return loaded == 1 or loaded % self.publish_every == 0 or loaded == total or found >= self.limit
 
 
 class _Partial(Sequence[SessionInfo]):

@@ -97,7 +97,7 @@ def open_store(path: str, options: Options) -> Store | None:
         return None
     if options.read_only or not _is_old(store):
         return store
-    _migrate(path, options)
+    _migrate(store, path, options)
     return Store.open(path, lenient_header=options.lenient_header)
 
 
@@ -114,13 +114,16 @@ def _is_old(store: Store) -> bool:
     return migrations.needs_migration(jsontext.loads(store.header()))
 
 
-def _migrate(path: str, options: Options) -> None:
+def _migrate(store: Store, path: str, options: Options) -> None:
     from sessiontree import migrations
 
     def parts() -> Iterable[bytes] | None:
         # Under the lock: somebody else may have appended, or migrated the file already.
-        fresh = Store.open(path, lenient_header=options.lenient_header)
-        return migrations.migrated_parts(fresh, options.host) if _is_old(fresh) else None
+        seen = store.end(), store.tail()
+        replaced = store.refresh()[2]
+        known = not replaced and seen == (store.end(), store.tail())
+        now = store if known else Store.open(path, lenient_header=options.lenient_header)
+        return migrations.migrated_parts(now, options.host) if _is_old(now) else None
 
     replace_file(path, parts)
 

@@ -8,12 +8,25 @@ import threading
 from sessiontree import entries as make
 from sessiontree import forksafe, jsontext
 from sessiontree._native import create_file
-from sessiontree.entries import CURRENT_SESSION_VERSION, assert_valid_session_id, session_header
-from sessiontree.exceptions import InvalidSessionError, SessionFileLostError
-from sessiontree.host import DEFAULT_HOST, Host
+from sessiontree.exceptions import SessionFileLostError
+from sessiontree.finding import SessionFinder
 from sessiontree.labels import Labels
-from sessiontree.log import ALONE, Options, SessionLog, migrated, open_store
-from sessiontree.paths import get_default_session_dir, make_private_dirs, normalize_path, resolve_path
+from sessiontree.log import ALONE, SessionLog, migrated, open_store
+from sessiontree.opening import (
+    branched_log,
+    cwd_of,
+    draw_id,
+    file_name,
+    log_at,
+    named_log,
+    new_header,
+    new_session_id,
+    on_one_line,
+    options_of,
+    session_folder,
+    timestamp,
+)
+from sessiontree.paths import normalize_path, resolve_path
 from sessiontree.reading import SessionReader
 
 TYPE_CHECKING = False
@@ -35,7 +48,7 @@ _TRIES = 100
 """How often an append is begun anew because the file was replaced meanwhile."""
 
 
-class SessionManager(SessionReader):
+class SessionManager(SessionFinder, SessionReader):
     """One session: an append-only tree of entries, with a leaf where the next one goes.
 
     Make one with `open`, `create`, `continue_recent`, `in_memory` or `fork_from`. All of them take
@@ -87,15 +100,15 @@ class SessionManager(SessionReader):
             >>> SessionManager.open("missing.jsonl", cwd_override="/code").get_entry_count()
             0
         """
-        settings = _options(options)
+        settings = options_of(options)
         resolved = resolve_path(os.fspath(path))
         folder = normalize_path(session_dir) if session_dir else os.path.dirname(resolved)
         store = open_store(resolved, settings)
         if store is None:
             cwd = resolve_path(os.getcwd() if cwd_override is None else cwd_override)
-            return cls(_new_log(settings, cwd, resolved), cwd, folder)
+            return cls(log_at(settings, cwd, resolved), cwd, folder)
         log = SessionLog(store, settings, resolved)
-        return cls(log, _cwd_of(log, cwd_override), folder)
+        return cls(log, cwd_of(log, cwd_override), folder)
 
     @classmethod
     def create(
@@ -118,9 +131,9 @@ class SessionManager(SessionReader):
         Raises:
             InvalidSessionIdError: ``id`` cannot be part of a file name.
         """
-        settings = _options(options)
-        folder = _folder(cwd, session_dir)
-        return cls(_named_log(settings, resolve_path(cwd), folder, id, parent_session), cwd, folder)
+        settings = options_of(options)
+        folder = session_folder(cwd, session_dir)
+        return cls(named_log(settings, resolve_path(cwd), folder, id, parent_session), cwd, folder)
 
     @classmethod
     def continue_recent(
@@ -132,7 +145,7 @@ class SessionManager(SessionReader):
         path = find_recent_session(cwd, session_dir)
         if path is None:
             return cls.create(cwd, session_dir, **options)
-        return cls.open(path, _folder(cwd, session_dir), cwd, **options)
+        return cls.open(path, session_folder(cwd, session_dir), cwd, **options)
 
     @classmethod
     def in_memory(
@@ -152,12 +165,12 @@ class SessionManager(SessionReader):
             parent_session: for the header, if none is given.
             **options: see the class.
         """
-        settings = _options(options)
+        settings = options_of(options)
         where = resolve_path(os.getcwd() if cwd is None else cwd)
         given = list(entries or ())
         header = next((e for e in given if isinstance(e, dict) and e.get("type") == "session"), None)
         if header is None:
-            header = _header(settings, where, id, parent_session)
+            header = new_header(settings, where, id, parent_session)
         lines = b"".join(jsontext.dumps(e) + b"\n" for e in given if e is not header)
         log = SessionLog.begin(header, settings, None, lines=lines)
         log.store = migrated(log.store, settings)
@@ -184,15 +197,15 @@ class SessionManager(SessionReader):
         from sessiontree import forks
         from sessiontree._native import Store
 
-        settings = _options(options)
+        settings = options_of(options)
         source_file, cwd = resolve_path(os.fspath(source_path)), resolve_path(target_cwd)
         store = Store.open(source_file, lenient_header=settings.lenient_header)
         SessionLog(store, settings, None).check_version(source_file)
         old = jsontext.loads(store.header())
         store = migrated(store, settings)
-        folder = _folder(target_cwd, session_dir)
-        new_id, stamp = _new_session_id(settings, id), _now(settings)
-        path = _file_name(folder, stamp, new_id)
+        folder = session_folder(target_cwd, session_dir)
+        new_id, stamp = new_session_id(settings, id), timestamp(settings)
+        path = file_name(folder, stamp, new_id)
         header = forks.fork_header(old, new_id, stamp, cwd, source_file)
         parts = (part for parts in ([header], forks.body_parts(store)) for part in parts)
         create_file(path, parts, sync=settings.durability == "fsync")
@@ -202,39 +215,14 @@ class SessionManager(SessionReader):
             os.unlink(path)
             raise
 
-    # ---- finding and listing
-
-    @staticmethod
-    def find_by_id(cwd: str, id: str, session_dir: str | None = None) -> str | None:
-        """Give the path of the session with exactly this id, or None."""
-        from sessiontree.listing import find_session_by_id
-
-        return find_session_by_id(cwd, id, session_dir)
-
-    @staticmethod
-    def list(cwd: str, session_dir: str | None = None, on_progress: Any = None, **how: Any) -> Any:
-        """List the sessions of a working directory; see `sessiontree.listing.list_sessions`."""
-        from sessiontree.listing import list_sessions
-
-        return list_sessions(cwd, session_dir, on_progress, **how)
-
-    @staticmethod
-    def list_all(session_dir: str | None = None, on_progress: Any = None, **how: Any) -> Any:
-        """List the sessions of all folders; see `sessiontree.listing.list_all_sessions`."""
-        from sessiontree.listing import list_all_sessions
-
-        return list_all_sessions(session_dir, on_progress, **how)
-
     # ---- appending
 
     def _new_id(self, taken: set[str] | None = None) -> str:
         """Draw an id that no entry has; after 100 tries a whole UUID (as pi does)."""
-        uuid4, find = self._log.options.host.uuid4, self._log.store.find
-        for _ in range(100):
-            id = uuid4()[:8]
-            if find(id) is None and (taken is None or id not in taken):
-                return id
-        return uuid4()
+        find = self._log.store.find
+        return draw_id(
+            self._log.options.host, lambda drawn: find(drawn) is not None or bool(taken and drawn in taken)
+        )
 
     def _append(
         self,
@@ -255,7 +243,7 @@ class SessionManager(SessionReader):
                 for id in needs:
                     self._row(id)
                 above = self.get_leaf_id() if parent is make.UNSET else parent
-                entry = build(self._new_id(), above, _now(self._log.options), *own)
+                entry = build(self._new_id(), above, timestamp(self._log.options), *own)
                 if self._write(jsontext.dumps(entry) + b"\n", entry["id"], conversation=conversation):
                     return entry
             raise self._restless()
@@ -334,7 +322,9 @@ class SessionManager(SessionReader):
         taken: set[str] = set()
         for message in messages:
             id = self._new_id(taken)
-            lines.append(jsontext.dumps(make.message_entry(id, parent, _now(self._log.options), message)))
+            lines.append(
+                jsontext.dumps(make.message_entry(id, parent, timestamp(self._log.options), message))
+            )
             ids.append(id)
             taken.add(id)
             parent = id
@@ -381,7 +371,7 @@ class SessionManager(SessionReader):
             self._log.check_writable()
 
             def build(id: str, parent: str | None, now: str) -> Any:
-                system = get_current_system_message(self._contexts.projection(self._leaf).messages)
+                system = get_current_system_message(self._contexts.context(self._leaf).messages)
                 stored: Any = {**system, "timestamp": jsontext.parse_date(now)} if system else None
                 return make.compaction_entry(
                     id,
@@ -412,7 +402,7 @@ class SessionManager(SessionReader):
         """Name the session; line breaks become spaces, an empty name clears it. Gives the entry's id."""
         if not isinstance(name, str):
             raise TypeError(f"the name must be a string, not {type(name).__name__}")
-        clean = jsontext.trim(_on_one_line(name))
+        clean = jsontext.trim(on_one_line(name))
         return self._append_for_id(make.session_info_entry, clean)
 
     def append_label_change(self, target_id: str, label: str | None) -> str:
@@ -513,26 +503,20 @@ class SessionManager(SessionReader):
             log = self._log
             log.check_writable()
             row, options = self._row(leaf_id), log.options
-            id, stamp = options.host.uuid7(), _now(options)
+            id, stamp = options.host.uuid7(), timestamp(options)
             parent = log.path if log.persisted else None
             header = forks.fork_header(log.header(), id, stamp, self._cwd, parent)
-            lines = forks.branched_lines(log, self._labels, row, self._new_id_among)
-            path = _file_name(self._session_dir, stamp, id) if log.persisted else None
-            self._change_to(_branched_log(header, lines, options, path))
+            lines = forks.branched_lines(
+                log, self._labels, row, lambda taken: draw_id(options.host, taken.__contains__)
+            )
+            path = file_name(self._session_dir, stamp, id) if log.persisted else None
+            self._change_to(branched_log(header, lines, options, path))
             return path
 
     def _change_to(self, log: SessionLog) -> None:
         """Leave the session for another one, once what was written is as durable as it is to be."""
         self._log.flush()
         self._attach(log)
-
-    def _new_id_among(self, taken: set[str]) -> str:
-        uuid4 = self._log.options.host.uuid4
-        for _ in range(100):
-            id = uuid4()[:8]
-            if id not in taken:
-                return id
-        return uuid4()
 
     # ---- the session's life
 
@@ -542,7 +526,7 @@ class SessionManager(SessionReader):
             self._log.check_open()
             options, persisted = self._log.options, self._log.persisted
             folder = self._session_dir if persisted else None
-            self._change_to(_named_log(options, self._cwd, folder, id, parent_session))
+            self._change_to(named_log(options, self._cwd, folder, id, parent_session))
             return self._log.path
 
     def set_session_file(self, path: str | os.PathLike[str]) -> None:
@@ -553,7 +537,7 @@ class SessionManager(SessionReader):
             options = self._log.options
             store = open_store(resolved, options)
             fresh = (
-                _new_log(options, self._cwd, resolved)
+                log_at(options, self._cwd, resolved)
                 if store is None
                 else SessionLog(store, options, resolved)
             )
@@ -607,80 +591,3 @@ class SessionManager(SessionReader):
     def __repr__(self) -> str:
         with self._lock:
             return f"<SessionManager {self._place()}: {len(self._log.store)} entries>"
-
-
-def _options(given: OpenOptions) -> Options:
-    chosen: Any = {**given, "host": given.get("host") or DEFAULT_HOST}
-    return Options(**chosen)
-
-
-def _now(options: Options) -> str:
-    return jsontext.to_iso(options.host.clock_ms())
-
-
-def _on_one_line(name: str) -> str:
-    """Turn each run of line breaks into one space."""
-    if "\n" not in name and "\r" not in name:
-        return name
-    name = name.replace("\r", "\n")
-    while "\n\n" in name:
-        name = name.replace("\n\n", "\n")
-    return name.replace("\n", " ")
-
-
-def _new_session_id(options: Options, id: str | None) -> str:
-    if id is None:
-        return options.host.uuid7()
-    assert_valid_session_id(id)
-    return id
-
-
-def _header(options: Options, cwd: str, id: str | None, parent: str | None) -> Any:
-    return session_header(_new_session_id(options, id), _now(options), cwd, parent)
-
-
-def _file_name(folder: str, stamp: str, id: str) -> str:
-    return os.path.join(folder, f"{stamp.replace(':', '-').replace('.', '-')}_{id}.jsonl")
-
-
-def _folder(cwd: str, session_dir: str | None) -> str:
-    """Give the folder for new files; it is made if it is missing."""
-    if session_dir is None or session_dir == "":
-        return get_default_session_dir(cwd)
-    folder = normalize_path(session_dir)
-    make_private_dirs(folder)
-    return folder
-
-
-def _named_log(
-    options: Options, cwd: str, folder: str | None, id: str | None, parent: str | None
-) -> SessionLog:
-    """Begin a session; with a folder its file is named by time and id."""
-    header = _header(options, cwd, id, parent)
-    path = None if folder is None else _file_name(folder, header["timestamp"], header["id"])
-    return SessionLog.begin(header, options, path)
-
-
-def _new_log(options: Options, cwd: str, path: str) -> SessionLog:
-    """Begin a session at a path of the caller's; an empty file there gets its header first of all."""
-    return SessionLog.begin(_header(options, cwd, None, None), options, path, at_once=os.path.exists(path))
-
-
-def _cwd_of(log: SessionLog, override: str | None) -> str:
-    if override is not None:
-        return override
-    cwd = log.header().get("cwd")
-    return cwd if isinstance(cwd, str) else os.getcwd()
-
-
-def _branched_log(header: bytes, lines: Iterable[bytes], options: Options, path: str | None) -> SessionLog:
-    """Make the log of a branched session: on disk if it has a conversation, else waiting for one."""
-    from sessiontree._native import Store
-
-    store = Store.memory(header + b"".join(lines))
-    if path is not None and store.conversation() is not None:
-        store.persist(path, b"", sync=options.durability == "fsync")
-    return SessionLog(store, options, path)
-
-
-__all__ = ["CURRENT_SESSION_VERSION", "Host", "InvalidSessionError", "SessionManager"]

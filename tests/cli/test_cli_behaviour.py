@@ -10,6 +10,8 @@ import time
 import warnings
 
 import pytest
+from cli_sessions import user
+from rich.cells import cell_len
 
 PROGRAM = [sys.executable, "-m", "sessiontree"]
 HOSTILE = [
@@ -131,10 +133,24 @@ def test_colours_only_where_they_are_wanted(branches, monkeypatch):
     assert b"\x1b" not in subprocess.run([*PROGRAM, "tree", branches], capture_output=True, check=True).stdout
 
 
-def test_lines_fit_the_terminal(branches):
-    """No line of a tree is wider than the terminal."""
-    lines = on_terminal("tree", branches, "--all", NO_COLOR="1").splitlines()
-    assert max(map(len, lines[2:])) <= 80
+@pytest.mark.parametrize("command", ["tree", "path"])
+def test_lines_fit_the_terminal(write, command):
+    """No line is wider than the terminal, wide characters counted as two; a tree uses the room there is."""
+    wide = "日本語のテキスト" * 20
+    path = write(
+        user("aaaaaaaa", None, wide),
+        {
+            "type": "label",
+            "id": "very-long-" + wide,
+            "parentId": "aaaaaaaa",
+            "targetId": "aaaaaaaa",
+            "label": wide,
+        },
+        {"type": "odd" + wide, "id": "cccccccc", "parentId": "aaaaaaaa"},
+        user("dddddddd", "cccccccc", "plain " * 40),
+    )
+    lines = on_terminal(command, path, NO_COLOR="1").splitlines()
+    assert 78 <= max(map(cell_len, lines)) <= 80
 
 
 def test_a_terminal_without_unicode(branches):

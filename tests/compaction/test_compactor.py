@@ -435,19 +435,19 @@ def test_cancelling_while_the_model_writes():
     """The caller need not wait for a model that nobody wants to hear any more."""
     session, _ = session_of(*talk(4))
     before = lines(session)
-    cancel, release = threading.Event(), threading.Event()
+    cancel, release, answered = threading.Event(), threading.Event(), threading.Event()
 
     def slow(_request):
         cancel.set()
-        release.wait(10)
+        release.wait(60)
+        answered.set()
         return "too late"
 
-    begun = time.monotonic()
     outcome = compactor(session, Model(slow)).compact(cancel=cancel)
+    assert not answered.is_set()
     release.set()
     assert (outcome.status, outcome.message) == ("cancelled", "the summary was cancelled")
     assert isinstance(outcome.error, SummarizationAbortedError)
-    assert time.monotonic() - begun < 5
     assert lines(session) == before
 
 
@@ -468,13 +468,17 @@ def test_a_cancellation_at_the_last_moment_counts():
 def test_a_time_limit_for_a_model_that_never_answers():
     """A plain function cannot be interrupted; it is left to itself."""
     session, _ = session_of(*talk(4))
-    release = threading.Event()
-    model = Model(lambda _request: release.wait(10) and "late")
-    begun = time.monotonic()
+    release, answered = threading.Event(), threading.Event()
+
+    def silent(_request):
+        release.wait(60)
+        answered.set()
+        return "late"
+
     with pytest.raises(SummarizationError, match="time limit"):
-        compactor(session, model, time_limit=0.2).compact()
+        compactor(session, Model(silent), time_limit=0.2).compact()
+    assert not answered.is_set()
     release.set()
-    assert time.monotonic() - begun < 5
 
 
 def test_retries_by_default_and_by_settings():
@@ -757,13 +761,11 @@ def test_another_token_counter_decides_cut_and_threshold():
 
 
 def test_ten_thousand_messages():
-    """A long session is prepared in about linear time."""
+    """A long session is prepared: the cut lies where the kept tokens end."""
     session = SessionManager.in_memory("/code")
     session.append_many([message for turn in range(5000) for message in talk(1, 5)])
     compact = Compactor(session, {**MODEL, "contextWindow": 100_000}, Model(), settings=SETTINGS)
-    begun = time.monotonic()
     prepared = compact.prepare()
-    assert time.monotonic() - begun < 2
     assert len(prepared.messages_to_summarize) + len(prepared.turn_prefix_messages) == 9860
 
 

@@ -136,7 +136,7 @@ def test_attempts_run_out(asked, kind):
 @pytest.mark.parametrize("seconds", [0.0, 0.1])
 def test_a_time_limit(asked, seconds):
     """A plain function that sleeps and an async one that waits are both left after the limit."""
-    release = threading.Event()
+    release, answered = threading.Event(), threading.Event()
     ended = []
 
     async def waits(_request):
@@ -145,21 +145,22 @@ def test_a_time_limit(asked, seconds):
         finally:
             ended.append(True)
 
-    for summarizer in (plain(lambda: release.wait(20)), waits):
-        begun = time.monotonic()
+    def silent():
+        release.wait(60)
+        answered.set()
+
+    for summarizer in (plain(silent), waits):
         with pytest.raises(SummarizationError, match="time limit"):
             asked(summarizer, time_limit=seconds)
-        assert time.monotonic() - begun < 5
+    assert not answered.is_set()
     release.set()
     assert ended == ([True] if seconds else [])
 
 
 def test_a_time_limit_ends_the_waiting_between_attempts(asked):
-    """The wait is cut short, not sat out."""
-    begun = time.monotonic()
+    """The wait, an hour, is cut short, not sat out."""
     with pytest.raises(SummarizationError, match="time limit"):
-        asked(plain(BUSY), time_limit=0.1, retry=RetryPolicy(base_delay_ms=60_000))
-    assert time.monotonic() - begun < 5
+        asked(plain(BUSY), time_limit=0.1, retry=RetryPolicy(base_delay_ms=3_600_000))
 
 
 def test_an_event_cancels(asked):
@@ -259,8 +260,6 @@ def test_ctrl_c_ends_it_at_once(arguments):
     command = [sys.executable, "-c", INTERRUPTED, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "asked\n"
-        begun = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
-        assert process.wait(10) == 0
-        assert time.monotonic() - begun < 5
+        assert process.wait(30) == 0

@@ -11,8 +11,9 @@ from typing import TextIO
 
 import click
 
-from sessiontree.cli._text import escape, safe
-from sessiontree.exceptions import SessionTreeError, SessionWarning
+from sessiontree.cli._errors import complain, explain
+from sessiontree.cli._text import escape
+from sessiontree.exceptions import SessionWarning
 
 INTERRUPTED = 130
 # In the order of the help: each command and the module that holds it. A module `list` would hide the built-in
@@ -89,8 +90,8 @@ def run(arguments: list[str]) -> int:
         except Exception as error:
             if os.environ.get("SESSIONTREE_TRACEBACK"):
                 raise
-            text, code = _explained(error)
-            _complain(text)
+            text, code = explain(error)
+            complain(text)
     return code
 
 
@@ -103,34 +104,6 @@ def _invoke(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _explained(error: Exception) -> tuple[str, int]:
-    """Give the line that explains an error, and the exit code."""
-    if isinstance(error, click.UsageError):
-        return f"{error.format_message()}{_see_help(error)}", error.exit_code
-    if isinstance(error, click.ClickException):
-        return error.format_message(), error.exit_code
-    if isinstance(error, OSError):
-        return _os_error(error), 1
-    if isinstance(error, (SessionTreeError, ValueError)):
-        return str(error), 1
-    return f"a fault of the program, please report it: {type(error).__name__}: {error}", 1
-
-
-def _see_help(error: click.UsageError) -> str:
-    return f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
-
-
-def _os_error(error: OSError) -> str:
-    """Say what the system said, and of which path."""
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
-    paths = [repr(os.fspath(path)) for path in (error.filename, error.filename2) if path is not None]
-    return f"{reason}: {', '.join(paths)}" if paths else reason
-
-
-def _complain(text: str) -> None:
-    print(f"sessiontree: {safe(text, keep='')}", file=sys.stderr)
-
-
 def _show_warning(
     message: Warning | str,
     category: type[Warning],
@@ -141,7 +114,7 @@ def _show_warning(
 ) -> None:
     """Show a warning of the library as one line; the place in the program means nothing to a user."""
     del category, filename, lineno, file, line
-    _complain(f"warning: {message}")
+    complain(f"warning: {message}")
 
 
 def _keep_to_encodings() -> None:

@@ -36,18 +36,27 @@ def command(cwd: str | None, session_dir: str | None, samples: bool) -> None:
     read: all writing happens in a temporary folder that is removed at the end.
     """
     place = _place.Place(cwd, session_dir)
+    folder = place.session_dir
+    _warm_up()
     show = _Show(Screen.of_stdout())
-    infos = () if samples else show.step(lambda: _sessions(place.session_dir), _listed)
+    infos = () if samples else show.step(lambda: _sessions(folder), _listed)
     samples = not infos
     if samples:
         infos = show.step(lambda: _sessions(SAMPLES), lambda found: f"{_listed(found)} (bundled samples)")
     listing.show(infos[:_LISTED], everywhere=True)
-    with tempfile.TemporaryDirectory(prefix="sessiontree-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="sessiontree-demo-") as scratch:
         largest = max(infos, key=lambda info: info.size)
-        _life(show, largest, folder)
+        _life(show, largest, scratch)
         for other in infos if samples else ():
             if other is not largest:
-                _look(show, other, folder)
+                _look(show, other, scratch)
+
+
+def _warm_up() -> None:
+    """Import what the steps need: that costs once a process, and the times shown are those of the work."""
+    for info in _sessions(SAMPLES):
+        with SessionManager.open(info.path, read_only=True) as session:
+            session.build_session_context()
 
 
 class _Show:

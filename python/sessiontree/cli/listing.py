@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ from rich.cells import cell_len
 
 from sessiontree import SessionManager
 from sessiontree.cli import _place
+from sessiontree.cli._errors import complain, explain
 from sessiontree.cli._output import Screen, say, say_json_array
 from sessiontree.cli._text import one_line, pad, safe, size_text
 
@@ -43,9 +43,10 @@ def command(
         show(infos, everywhere=everywhere)
     else:
         where = place.session_dir or ("any directory" if everywhere else place.cwd)
-        print(safe(f"no sessions of {where} yet", keep=""), file=sys.stderr)
+        complain(f"no sessions of {where} yet")
     for path, error in unreadable:
-        print(safe(f"sessiontree: {path!r}: {error}", keep=""), file=sys.stderr)
+        text, _ = explain(error)
+        complain(text if path in text else f"{text} ({path})")
     return 1 if unreadable else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from rich.cells import cell_len
 
 from sessiontree.cli import _entry, _place
 from sessiontree.cli._output import Screen, say, say_json_array
@@ -32,10 +33,10 @@ def command(
 def line_of(screen: Screen, entry: Any, before: str, width: int) -> str:
     """Give an entry's line: id, what stands before its kind, its kind, the beginning of its text."""
     kind, text = _entry.describe(entry)
-    id = one_line(_entry.as_text(_entry.field(entry, "id")), 12)
+    id = pad(one_line(_entry.as_text(_entry.field(entry, "id")), 12), 8)
     head = pad(one_line(kind, 14), 10)
-    room = max(16, width - len(before) - max(8, len(id)) - len(head) - 4)
-    parts = [screen.paint(pad(id, 8), "dim"), before, screen.paint(head, kind), one_line(text, room)]
+    room = width - sum(cell_len(part) + 2 for part in (id, before, head) if part)
+    parts = [screen.paint(id, "dim"), before, screen.paint(head, kind), one_line(text, max(8, room))]
     return "  ".join(part for part in parts if part).rstrip()
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.cells import cell_len
 
 from sessiontree.cli import _entry, _place
 from sessiontree.cli._forest import Forest
@@ -181,14 +182,14 @@ class _Drawing:
     def _line(self, row: int, indent: str) -> str:
         forest = self.forest
         mark = "◉" if row == forest.leaf else "●" if row in forest.on_path else "○"
-        label = one_line(self.labels.get(row, ""), 40)
-        tags = [self.screen.paint(f"[{label}]", "label")] if label else []
+        label = one_line(self.labels.get(row, ""), self.screen.width // 3)
+        tags = [(f"[{label}]", "label")] if label else []
         if row == forest.leaf:
-            tags.append(self.screen.paint("◀ leaf", "bold"))
-        taken = len(indent) + 2 + (len(label) + 4 if label else 0) + (8 if row == forest.leaf else 0)
+            tags.append(("◀ leaf", "bold"))
+        taken = len(indent) + 2 + sum(cell_len(tag) + 2 for tag, _ in tags)
         entry = self.session.get_entries()[row]
         line = line_of(self.screen, entry, "", self.screen.width - taken)
-        return "  ".join([f"{indent}{mark} {line}", *tags])
+        return "  ".join([f"{indent}{mark} {line}", *(self.screen.paint(*tag) for tag in tags)])
 
 
 def tree_json(session: SessionManager) -> dict[str, Any]:

@@ -56,7 +56,9 @@ pub fn of_json(value: &[u8]) -> Option<i64> {
         [b'n' | b'f', ..] => Some(0),
         [b't', ..] => Some(1),
         [] | [b'{' | b'[', ..] => None,
-        digits => clip(json::number(digits)),
+        // Nearly every number is whole; 15 digits cannot be out of range.
+        number if number.len() < 16 => digits(number).or_else(|| clip(json::number(number))),
+        number => clip(json::number(number)),
     }
 }
 

@@ -5,14 +5,17 @@
 //! JavaScript Map. Where an id stands twice, the last row owns it, and every child of that id hangs
 //! on the last row; a parent may come later than its children.
 
+mod batch;
+
 use crate::Row;
 use crate::envelope::{Envelope, Key, Kind, Role, TIME_UNKNOWN};
-use crate::scan::Record;
 use crate::walk::Marks;
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) use batch::Batch;
 
 /// Parent column: the entry has no parent (null, missing, "", 0, false).
 pub const ROOT: u32 = u32::MAX;
@@ -121,6 +124,13 @@ struct Family {
     next: Vec<u32>,
 }
 
+/// What a row says of its parent.
+enum Parent {
+    /// Eight ASCII characters.
+    Packed(IdKey),
+    Key(Key),
+}
+
 /// The columns. All have one element a row.
 #[derive(Debug, Default)]
 pub struct Index {
@@ -175,18 +185,54 @@ impl Index {
     pub fn push(&mut self, offset: u64, length: u64, envelope: Envelope) -> Row {
         let row = self.len() as Row;
         self.offset.push(offset);
-        self.length.push(u32::try_from(length).unwrap_or(u32::MAX));
-        if length >= u64::from(u32::MAX) {
-            self.long.insert(row, length);
-        }
+        self.push_length(row, length);
         self.time.push(envelope.time);
         self.kind.push(envelope.kind);
         self.role.push(envelope.role);
         let id = self.interner.intern(envelope.id);
+        let parent = match packed(&envelope.parent) {
+            Some(id) => Parent::Packed(id),
+            None => Parent::Key(envelope.parent),
+        };
+        self.connect(row, id, parent);
+        row
+    }
+
+    /// Adds the rows of a scan.
+    pub(crate) fn extend(&mut self, mut batch: Batch) {
+        let first = self.len();
+        self.offset.extend_from_slice(&batch.offset);
+        self.time.extend_from_slice(&batch.time);
+        self.kind.extend_from_slice(&batch.kind);
+        self.role.extend_from_slice(&batch.role);
+        for at in 0..batch.len() {
+            let row = (first + at) as Row;
+            self.push_length(row, batch.length[at]);
+            let (id, parent) = (batch.id[at], batch.parent[at]);
+            let id = batch.take(id).map_or(id, |key| self.interner.intern(key));
+            let parent = batch
+                .take(parent)
+                .map_or(Parent::Packed(parent), Parent::Key);
+            self.connect(row, id, parent);
+        }
+    }
+
+    fn push_length(&mut self, row: Row, length: u64) {
+        self.length.push(u32::try_from(length).unwrap_or(u32::MAX));
+        if length >= u64::from(u32::MAX) {
+            self.long.insert(row, length);
+        }
+    }
+
+    /// Gives the last row its id and its parent.
+    fn connect(&mut self, row: Row, id: IdKey, parent: Parent) {
         self.id.push(id);
-        self.note(row, id, envelope.kind, envelope.role);
+        self.note(row, id, self.kind[row as usize], self.role[row as usize]);
         let replaced = self.own(row, id);
-        let parent = self.resolve(row, envelope.parent);
+        let parent = match parent {
+            Parent::Packed(id) => self.resolve_id(row, id),
+            Parent::Key(key) => self.resolve(row, key),
+        };
         self.parent.push(parent);
         if replaced && self.interner.is_name(id) {
             // Every child of the old owner is now the new one's: look-ups go through the owner.
@@ -201,14 +247,6 @@ impl Index {
             family.first.push(ROOT);
             family.next.push(ROOT);
             family.link(row, parent);
-        }
-        row
-    }
-
-    /// Adds the rows of a scan.
-    pub(crate) fn extend(&mut self, records: Vec<Record>) {
-        for record in records {
-            self.push(record.offset, record.length, record.envelope);
         }
     }
 
@@ -255,6 +293,10 @@ impl Index {
             return ROOT;
         }
         let id = self.interner.intern(parent);
+        self.resolve_id(row, id)
+    }
+
+    fn resolve_id(&mut self, row: Row, id: IdKey) -> u32 {
         // Nearly every entry's parent is the entry before it.
         if row > 0 && self.id[row as usize - 1] == id && self.id[row as usize] != id {
             return row - 1;

@@ -87,8 +87,9 @@ pub struct Line<'a> {
     pub terminated: bool,
 }
 
-/// How many bytes are asked for at once, unless a caller knows better.
-pub const CHUNK: usize = 1 << 20;
+/// How many bytes are asked for at once, unless a caller knows better: little enough to stay in the
+/// second-level cache until they have been looked at.
+pub const CHUNK: usize = 1 << 19;
 
 /// Reads lines from a [`Source`].
 pub struct LineReader<'s, S: Source + ?Sized> {

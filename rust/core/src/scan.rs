@@ -13,7 +13,8 @@
 //! The end of the part is its end when the scan began; a last line that has no LF before it is left
 //! alone.
 
-use crate::envelope::{Envelope, Kind, Members};
+use crate::envelope::{Kind, Members};
+use crate::index::Batch;
 use crate::json::{Fault, LineVisitor, Shape, Visitor, Walker};
 use crate::lines::{Source, read_most_at};
 use crate::store::Report;
@@ -41,23 +42,15 @@ const FEW: u64 = 2;
 /// Finished blocks that may wait for the calling thread.
 const WAITING: usize = 8;
 
-/// One entry's line and what the index needs of it.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Record {
-    pub(crate) offset: u64,
-    /// Without its LF.
-    pub(crate) length: u64,
-    pub(crate) envelope: Envelope,
-}
-
 /// What the lines of one block hold.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(crate) struct Block {
     /// How many lines there are, blank ones and all.
     pub(crate) lines: u64,
     /// The offset behind the last line's LF.
     pub(crate) end: u64,
-    pub(crate) records: Vec<Record>,
+    /// The entries.
+    pub(crate) rows: Batch,
     /// What else was met; lines are counted from 1 in this block.
     pub(crate) report: Report,
     /// The source ended before the block did: there is nothing to be expected behind it.
@@ -248,6 +241,8 @@ struct Reader<'w, 's, S: ?Sized> {
     filled: usize,
     /// Offset of the buffer's first byte.
     base: u64,
+    /// How many rows the last block had.
+    rows: usize,
     walker: Walker,
 }
 
@@ -258,6 +253,7 @@ impl<'w, 's, S: Source + ?Sized> Reader<'w, 's, S> {
             buffer: Vec::new(),
             filled: 0,
             base: 0,
+            rows: 0,
             walker: Walker::new(),
         }
     }
@@ -274,6 +270,7 @@ impl<'w, 's, S: Source + ?Sized> Reader<'w, 's, S> {
 
         let mut block = Block {
             cut: self.filled < wanted,
+            rows: Batch::with_capacity(self.rows + self.rows / 8),
             ..Block::default()
         };
         let start = match memchr(b'\n', &self.buffer[..self.filled]) {
@@ -291,6 +288,7 @@ impl<'w, 's, S: Source + ?Sized> Reader<'w, 's, S> {
             };
             self.walker.lines(&self.buffer[start..end], &mut collector);
             block.end = self.base + end as u64;
+            self.rows = block.rows.len();
         }
         Ok(block)
     }
@@ -399,11 +397,7 @@ impl LineVisitor for Collector<'_> {
             }
             Ok(Some(envelope)) if !envelope.dropped => match envelope.kind {
                 Kind::Header => block.report.headers += 1,
-                _ => block.records.push(Record {
-                    offset,
-                    length: line.len() as u64,
-                    envelope,
-                }),
+                _ => block.rows.push(offset, line.len() as u64, envelope),
             },
             Ok(_) => block.report.blank += 1,
         }
@@ -413,63 +407,73 @@ impl LineVisitor for Collector<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope;
+    use crate::envelope::{self, Key};
+    use crate::index::Index;
     use proptest::prelude::*;
 
-    /// Takes blocks together.
-    fn join(whole: &mut Block, block: Block) {
-        whole.report.add(block.report, whole.lines);
-        whole.records.extend(block.records);
-        whole.lines += block.lines;
-        whole.end = block.end;
+    /// What a scan of several blocks finds: lines, where they end, the report, and of each row its
+    /// place, id and parent.
+    #[derive(Debug, Default, PartialEq)]
+    struct Found {
+        lines: u64,
+        end: u64,
+        report: Report,
+        rows: Vec<((u64, u64), Key, u32)>,
     }
 
-    fn scanned(data: &[u8], range: Range<u64>, plan: Plan) -> Block {
-        let mut whole = Block::default();
-        let mut take = |block| join(&mut whole, block);
+    impl Found {
+        fn add_rows(&mut self, index: &Index) {
+            let rows = 0..index.len() as crate::Row;
+            let look = |row| (index.span(row), index.id(row), index.parent(row));
+            self.rows.extend(rows.map(look));
+        }
+    }
+
+    fn scanned(data: &[u8], range: Range<u64>, plan: Plan) -> Found {
+        let (mut found, mut index) = (Found::default(), Index::default());
+        let mut take = |block: Block| {
+            found.report.add(block.report, found.lines);
+            found.lines += block.lines;
+            found.end = block.end;
+            index.extend(block.rows);
+        };
         let result = scan(data, range, plan, &mut take, &mut || true);
         assert!(matches!(result, Ok(ControlFlow::Continue(()))));
-        whole
+        found.add_rows(&index);
+        found
     }
 
     /// The slow twin: splits the whole text and reads line by line.
-    fn naive(data: &[u8], range: Range<u64>) -> Block {
-        let mut whole = Block::default();
+    fn naive(data: &[u8], range: Range<u64>) -> Found {
+        let (mut found, mut index) = (Found::default(), Index::default());
         let mut offset = range.start;
         let part = &data[range.start as usize..data.len().min(range.end as usize)];
         for piece in part.split_inclusive(|&byte| byte == b'\n') {
             let Some(line) = piece.strip_suffix(b"\n") else {
                 break;
             };
-            whole.lines += 1;
+            found.lines += 1;
+            let report = &mut found.report;
             match envelope::read(line) {
-                _ if line.iter().all(|byte| b" \t\r".contains(byte)) => whole.report.blank += 1,
-                Err(fault) => {
-                    whole
-                        .report
-                        .skip(whole.lines, offset + fault.at as u64, fault.reason);
-                }
-                Ok(envelope) if envelope.dropped => whole.report.blank += 1,
-                Ok(envelope) if envelope.kind == Kind::Header => whole.report.headers += 1,
+                _ if line.iter().all(|byte| b" \t\r".contains(byte)) => report.blank += 1,
+                Err(fault) => report.skip(found.lines, offset + fault.at as u64, fault.reason),
+                Ok(envelope) if envelope.dropped => report.blank += 1,
+                Ok(envelope) if envelope.kind == Kind::Header => report.headers += 1,
                 Ok(envelope) => {
-                    let length = line.len() as u64;
-                    whole.records.push(Record {
-                        offset,
-                        length,
-                        envelope,
-                    });
+                    index.push(offset, line.len() as u64, envelope);
                 }
             }
             offset += piece.len() as u64;
-            whole.end = offset;
+            found.end = offset;
         }
-        whole
+        found.add_rows(&index);
+        found
     }
 
     fn text() -> impl Strategy<Value = Vec<u8>> {
         let line = prop_oneof![
-            3 => r#"\{"type":"message","id":"[0-9a-f]{8}","parentId":(null|"[0-9a-f]{8}"),"message":\{"role":"(user|x)"\}\}"#,
-            1 => r#"\{"type":"(session|label|x)","id":"[a-z]{0,9}","a":\[0, 1\]\}"#,
+            3 => r#"\{"type":"message","id":"abcdef[0-3]{2}","parentId":(null|"abcdef[0-3]{2}"),"message":\{"role":"(user|x)"\}\}"#,
+            1 => r#"\{"type":"(session|label|x)","id":("[ab]{0,2}"|1|null|\{\}),"parentId":("[ab]{0,2}"|1|0),"a":\[0, 1\]\}"#,
             1 => "[ \t\r]{0,3}",
             1 => "(null|0|true|\"\"|\\{|x|\\[\\]|\"a)",
         ];

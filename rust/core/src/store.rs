@@ -292,7 +292,7 @@ impl Store {
             threads: self.options.threads,
         };
         let mut take = |block: Block| {
-            self.index.extend(block.records);
+            self.index.extend(block.rows);
             self.report.add(block.report, self.lines);
             self.lines += block.lines;
             self.sealed_end = block.end;

@@ -22,6 +22,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+/// How much is read before the question whether to go on.
+const STEP: usize = 16 << 20;
+
 /// What a listing shows of one session. Texts are WTF-8.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
@@ -130,9 +133,10 @@ impl Reader {
                 return Ok(false);
             }
             if filled == self.buffer.len() {
-                self.buffer.resize(self.chunk.max(2 * filled), 0);
+                self.grow(filled, size.saturating_sub(offset));
             }
-            let got = source.read_at(&mut self.buffer[filled..], offset + filled as u64)?;
+            let end = self.buffer.len().min(filled + STEP);
+            let got = source.read_at(&mut self.buffer[filled..end], offset + filled as u64)?;
             let new = filled..filled + got;
             filled = new.end;
             if let Some(last) = memchr::memrchr(b'\n', &self.buffer[new.clone()]) {
@@ -144,8 +148,8 @@ impl Reader {
                 filled -= end;
             }
             // A file that ends where it was said to end needs no read that finds nothing.
-            let room = self.buffer.len() - filled;
-            if got == 0 || (offset + filled as u64 == size && room > 0) {
+            let all = offset + filled as u64 == size && new.end < end;
+            if got == 0 || all {
                 to.offset = offset;
                 to.is_tail = true;
                 self.walker.lines(&self.buffer[..filled], to);
@@ -153,6 +157,16 @@ impl Reader {
             }
         }
         Ok(true)
+    }
+
+    /// Makes room behind what is in the buffer, of which `rest` bytes and more are to be there: twice
+    /// as much, so that the copying stays linear, but no more than the file needs.
+    fn grow(&mut self, filled: usize, rest: u64) {
+        let needed = usize::try_from(rest)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        let doubled = (2 * filled).min(needed.max(filled + self.chunk));
+        self.buffer.resize(self.chunk.max(doubled), 0);
     }
 }
 
@@ -250,10 +264,26 @@ impl Builder {
         };
         match header::judge(text, &envelope, self.lenient) {
             Verdict::Header => self.set_header(text),
-            Verdict::Pass => {}
+            Verdict::Pass => self.take_title(text),
             Verdict::NoSession(reason) => {
                 self.refusal = Some((self.lines, self.offset + start as u64, reason));
             }
+        }
+    }
+
+    /// oh-my-pi keeps a session's name in an object of type `title` before the header; it counts as
+    /// long as no `session_info` follows.
+    fn take_title(&mut self, text: &[u8]) {
+        let (mut is_title, mut title) = (false, None);
+        for (key, value) in json::members(text) {
+            if json::key_is(key, "type") {
+                is_title = content::is_text(value, "title");
+            } else if json::key_is(key, "title") {
+                title = Some(value);
+            }
+        }
+        if let (true, Some(title)) = (is_title, title) {
+            self.take_name(title);
         }
     }
 
@@ -341,8 +371,8 @@ impl Builder {
         let summary = &mut self.summary;
         summary.size = meta.len();
         summary.mtime = mtime_of(meta);
-        summary.last_role = self.role.take();
-        summary.stop_reason = self.stop.take();
+        summary.last_role = self.role.text();
+        summary.stop_reason = self.stop.text();
         summary.modified = self
             .activity
             .filter(|&time| time > 0)

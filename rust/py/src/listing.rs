@@ -7,10 +7,12 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use sessiontree_core::dates;
 use sessiontree_core::listing::{Depth, Files, Options, Order};
 use sessiontree_core::summary::{Reader, Summary};
 use sessiontree_core::{Error, ErrorKind};
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -166,7 +168,8 @@ impl SessionInfo {
     fn all_messages_text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = detached(py, |go_on| {
             let go_on = std::cell::RefCell::new(go_on);
-            Reader::new(false).text(&self.path, &|| (go_on.borrow_mut())())
+            // It was listed, so it has a header; what is before it does not matter any more.
+            Reader::new(true).text(&self.path, &|| (go_on.borrow_mut())())
         })?;
         text_of(py, &text)
     }
@@ -245,15 +248,17 @@ impl SessionInfo {
 
 impl SessionInfo {
     fn order(&self, other: &Self, by: By) -> Ordering {
-        let (one, two) = (&self.shown, &other.shown);
-        let modified = two.modified.cmp(&one.modified);
-        let mtime = two.mtime.cmp(&one.mtime);
-        let name = (Reverse(self.path.file_name()), Reverse(&self.path))
-            .cmp(&(Reverse(other.path.file_name()), Reverse(&other.path)));
+        let modified = || other.shown.modified.cmp(&self.shown.modified);
+        let mtime = || other.shown.mtime.cmp(&self.shown.mtime);
+        // Taking a path apart costs more than a look at a time.
+        let name = || {
+            let names = other.path.file_name().cmp(&self.path.file_name());
+            names.then_with(|| other.path.cmp(&self.path))
+        };
         match by {
-            By::Modified => modified.then(name),
-            By::ModifiedThenMtime => modified.then(mtime).then(name),
-            By::Mtime => mtime.then(name),
+            By::Modified => modified().then_with(name),
+            By::ModifiedThenMtime => modified().then_with(mtime).then_with(name),
+            By::Mtime => mtime().then_with(name),
         }
     }
 }
@@ -265,6 +270,19 @@ enum By {
     Mtime,
 }
 
+impl std::str::FromStr for By {
+    type Err = PyErr;
+
+    fn from_str(name: &str) -> PyResult<Self> {
+        match name {
+            "modified" => Ok(Self::Modified),
+            "modified, mtime" => Ok(Self::ModifiedThenMtime),
+            "mtime" => Ok(Self::Mtime),
+            _ => Err(PyValueError::new_err(format!("no such order: {name:?}"))),
+        }
+    }
+}
+
 /// A list of sessions, newest first.
 #[pyfunction]
 pub fn newest_first<'py>(
@@ -272,15 +290,25 @@ pub fn newest_first<'py>(
     infos: Vec<Bound<'py, SessionInfo>>,
     by: &str,
 ) -> PyResult<Bound<'py, PyList>> {
-    let by = match by {
-        "modified" => By::Modified,
-        "modified, mtime" => By::ModifiedThenMtime,
-        "mtime" => By::Mtime,
-        _ => return Err(PyValueError::new_err(format!("no such order: {by:?}"))),
-    };
+    let by: By = by.parse()?;
     let mut infos = infos;
     infos.sort_by(|a, b| a.get().order(b.get(), by));
     PyList::new(py, infos)
+}
+
+type InfosAndTroubles<'py> = (Bound<'py, PyList>, Vec<Bound<'py, PyTuple>>);
+
+fn is_wanted(
+    known: &mut HashMap<Vec<u8>, bool>,
+    belongs: &Bound<'_, PyAny>,
+    cwd: &[u8],
+) -> PyResult<bool> {
+    if let Some(&wanted) = known.get(cwd) {
+        return Ok(wanted);
+    }
+    let wanted = belongs.call1((text_of(belongs.py(), cwd)?,))?.is_truthy()?;
+    known.insert(cwd.to_vec(), wanted);
+    Ok(wanted)
 }
 
 /// Session files in an order, read in batches.
@@ -408,6 +436,40 @@ impl SessionFiles {
         shown.collect::<PyResult<_>>().map(Some)
     }
 
+    #[pyo3(signature = (by, belongs, *, cancel = None))]
+    fn read_all<'py>(
+        &self,
+        py: Python<'py>,
+        by: &str,
+        belongs: &Bound<'py, PyAny>,
+        cancel: Option<Py<PyAny>>,
+    ) -> PyResult<Option<InfosAndTroubles<'py>>> {
+        let by: By = by.parse()?;
+        let all = cancellable(py, cancel.as_ref(), |go_on| {
+            self.lock().summaries(usize::MAX, u64::MAX, go_on)
+        })?;
+        let Some(all) = all else {
+            return Ok(None);
+        };
+        let (mut infos, mut troubles) = (Vec::with_capacity(all.len()), Vec::new());
+        // Most sessions of a folder have the same directory.
+        let mut known = HashMap::new();
+        for (path, result) in all {
+            match result {
+                Ok(shown) => {
+                    if is_wanted(&mut known, belongs, &shown.cwd)? {
+                        infos.push(SessionInfo { path, shown });
+                    }
+                }
+                Err(error) => troubles.push(named_trouble(py, &path, &error)?),
+            }
+        }
+        infos.sort_by(|a, b| a.order(b, by));
+        let infos = infos.into_iter().map(|info| Bound::new(py, info));
+        let infos = PyList::new(py, infos.collect::<PyResult<Vec<_>>>()?)?;
+        Ok(Some((infos, troubles)))
+    }
+
     #[pyo3(signature = (id = None))]
     fn next_header<'py>(
         &self,
@@ -430,9 +492,8 @@ impl SessionFiles {
     }
 }
 
-/// The time that `new Date(text)` has, in milliseconds since 1970; NaN if it is none.
+/// The time that `new Date(text)` has, in milliseconds since 1970; None if it is none.
 #[pyfunction]
-pub fn parse_date(text: &Bound<'_, PyString>) -> PyResult<f64> {
-    let time = sessiontree_core::dates::parse(&text_bytes(text)?);
-    Ok(time.map_or(f64::NAN, |ms| ms as f64))
+pub fn parse_date(text: &Bound<'_, PyString>) -> PyResult<Option<i64>> {
+    Ok(dates::parse(&text_bytes(text)?))
 }

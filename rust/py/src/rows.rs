@@ -1,6 +1,6 @@
 //! A frozen sequence of row numbers: four bytes a row, and no numpy until an array is asked for.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{Element, IntoPyArray, PyArray1};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
@@ -51,11 +51,16 @@ impl Rows {
         PyList::new(py, &self.rows)
     }
 
-    fn numpy<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        self.rows
-            .iter()
-            .map(|&r| i64::from(r))
-            .collect::<Vec<_>>()
-            .into_pyarray(py)
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        array(py, self.rows.iter().map(|&r| i64::from(r)).collect())
     }
+}
+
+/// Moves a column into numpy.
+///
+/// numpy is imported here, before the crate of the same name looks for its functions: where it is
+/// missing, or Ctrl-C comes while it is imported, that is an error and no panic.
+pub fn array<T: Element>(py: Python<'_>, column: Vec<T>) -> PyResult<Bound<'_, PyArray1<T>>> {
+    py.import("numpy")?;
+    Ok(column.into_pyarray(py))
 }

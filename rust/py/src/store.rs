@@ -2,8 +2,8 @@
 
 use crate::errors::raise;
 use crate::keys::{from_python, to_python};
-use crate::rows::Rows;
-use numpy::{IntoPyArray, PyArrayMethods};
+use crate::rows::{Rows, array};
+use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -338,12 +338,12 @@ impl Store {
         })?;
         let dict = PyDict::new(py);
         let (offset, length, parent, kind, role, time) = columns;
-        dict.set_item("offset", frozen(offset.into_pyarray(py)))?;
-        dict.set_item("length", frozen(length.into_pyarray(py)))?;
-        dict.set_item("parent", frozen(parent.into_pyarray(py)))?;
-        dict.set_item("kind", frozen(kind.into_pyarray(py)))?;
-        dict.set_item("role", frozen(role.into_pyarray(py)))?;
-        dict.set_item("timestamp", frozen(time.into_pyarray(py)))?;
+        dict.set_item("offset", frozen(py, offset)?)?;
+        dict.set_item("length", frozen(py, length)?)?;
+        dict.set_item("parent", frozen(py, parent)?)?;
+        dict.set_item("kind", frozen(py, kind)?)?;
+        dict.set_item("role", frozen(py, role)?)?;
+        dict.set_item("timestamp", frozen(py, time)?)?;
         Ok(dict)
     }
 
@@ -531,9 +531,8 @@ fn options(lenient_header: bool, chunk_size: Option<usize>) -> Options {
     chunk_size.map_or(plain, |chunk| Options { chunk, ..plain })
 }
 
-fn frozen<T: numpy::Element>(
-    array: Bound<'_, numpy::PyArray1<T>>,
-) -> Bound<'_, numpy::PyArray1<T>> {
+fn frozen<T: Element>(py: Python<'_>, column: Vec<T>) -> PyResult<Bound<'_, PyArray1<T>>> {
+    let array = array(py, column)?;
     array.readwrite().make_nonwriteable();
-    array
+    Ok(array)
 }

@@ -17,11 +17,11 @@ pub(super) fn is_text(value: &[u8], wanted: &str) -> bool {
     inside(value).is_some_and(|raw| json::key_is(raw, wanted))
 }
 
-/// A string that is overwritten often and taken once.
+/// A string that is overwritten often, and decoded once.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     filled: bool,
-    text: Vec<u8>,
+    raw: Vec<u8>,
 }
 
 impl Slot {
@@ -29,13 +29,13 @@ impl Slot {
     pub(super) fn set(&mut self, value: &[u8]) {
         let raw = inside(value);
         self.filled = raw.is_some();
-        self.text.clear();
-        self.text
-            .extend_from_slice(&json::decode_string(raw.unwrap_or_default()));
+        self.raw.clear();
+        self.raw.extend_from_slice(raw.unwrap_or_default());
     }
 
-    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
-        self.filled.then(|| std::mem::take(&mut self.text))
+    pub(super) fn text(&self) -> Option<Vec<u8>> {
+        self.filled
+            .then(|| json::decode_string(&self.raw).into_owned())
     }
 }
 

@@ -54,6 +54,7 @@ impl Parts {
 }
 
 /// The key itself, or the name among ours that it spells with escapes.
+#[inline]
 fn plain(key: &[u8]) -> &[u8] {
     const NAMES: [&str; 7] = [
         "type",
@@ -64,7 +65,8 @@ fn plain(key: &[u8]) -> &[u8] {
         "content",
         "stopReason",
     ];
-    if !key.contains(&b'\\') {
+    // The shortest name has four letters, and a letter becomes six when it is escaped.
+    if key.len() < 9 || !key.contains(&b'\\') {
         return key;
     }
     let spelt = NAMES.iter().find(|name| json::key_is(key, name));

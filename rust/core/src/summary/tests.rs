@@ -327,6 +327,41 @@ fn what_is_no_session_is_told_with_its_place() {
 }
 
 #[test]
+fn a_title_before_the_header_is_the_name_until_a_session_info_says_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let named = |before: &str, after: &str| {
+        fs::write(&path, format!("{before}\n{HEADER}\n{after}\n")).unwrap();
+        let got = Reader::new(true).summary(&path, &|| true).unwrap();
+        got.name.map(|name| String::from_utf8(name).unwrap())
+    };
+    let title = r#"{"type":"title","v":1,"title":" t ","pad":"   "}"#;
+    assert_eq!(named(title, "").as_deref(), Some("t"));
+    assert_eq!(named(r#"{"type":"other","title":"t"}"#, ""), None);
+    assert_eq!(named(r#"{"type":"title","title":5}"#, ""), None);
+    let info = r#"{"type":"session_info","name":"n"}"#;
+    assert_eq!(named(title, info).as_deref(), Some("n"));
+    assert_eq!(named(title, r#"{"type":"session_info"}"#), None);
+}
+
+#[test]
+fn one_long_line_costs_that_line_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let long = "x".repeat(3_000_000);
+    let file = format!(
+        "{HEADER}\n{{\"type\":\"message\",\"message\":{{\"role\":\"user\",\"content\":\"{long}\"}}}}\n"
+    );
+    fs::write(&path, &file).unwrap();
+    for chunk in [10, 1000, CHUNK] {
+        let mut reader = Reader::with_chunk(false, chunk);
+        let got = reader.summary(&path, &|| true).unwrap();
+        assert_eq!(got.first_message.len(), long.len());
+        assert!(reader.buffer.len() <= file.len() + 2 * chunk);
+    }
+}
+
+#[test]
 fn a_long_read_stops_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");

@@ -1,0 +1,295 @@
+"""sessiontree's part in the comparison."""
+
+import os
+import subprocess
+import sys
+
+from stopwatch import (
+    digest_of_body,
+    digest_of_file,
+    digest_of_infos,
+    digest_of_messages,
+    main,
+    message,
+    opening_message,
+    the_only_file,
+)
+
+IMPORTING = """
+import time
+start = time.perf_counter()
+import sessiontree
+sessiontree.SessionManager
+print(time.perf_counter() - start, sessiontree.CURRENT_SESSION_VERSION)
+"""
+
+
+def importing(request, clock):
+    """In a process that has imported nothing else; the name asked for is there then, too."""
+    with clock:
+        done = subprocess.run([sys.executable, "-c", IMPORTING], capture_output=True, text=True, check=True)
+    seconds, version = done.stdout.split()
+    clock.seconds = float(seconds)
+    return {"version": int(version)}
+
+
+def opened(request, **how):
+    from sessiontree import SessionManager
+
+    return SessionManager.open(request["file"], cache=request.get("cache", False), **how)
+
+
+def open_session(request, clock):
+    from sessiontree import SessionManager  # noqa: F401
+
+    with clock:
+        session = opened(request)
+    return {"entries": session.get_entry_count(), "leaf": session.get_leaf_id()}
+
+
+def context(request, clock):
+    from sessiontree import SessionManager  # noqa: F401
+
+    with clock:
+        made = opened(request).build_session_context()
+    answer = {"messages": len(made.messages)}
+    if request.get("check"):
+        answer["hash"] = digest_of_messages(made.messages)
+    return answer
+
+
+def path_rows(request, clock):
+    # Who wants arrays has numpy, whose import takes longer than most paths.
+    import numpy  # noqa: F401, ICN001
+
+    session = opened(request)
+    with clock:
+        rows = session.path_rows()
+    return {"length": len(rows), "last": session.get_leaf_id()}
+
+
+def path_ids(request, clock):
+    session = opened(request)
+    with clock:
+        ids = session.path_ids()
+    return {"length": len(ids), "first": ids[0], "last": ids[-1]}
+
+
+def path_ids_listed(request, clock):
+    session = opened(request)
+    with clock:
+        ids = list(session.path_ids())
+    return {"length": len(ids), "first": ids[0], "last": ids[-1]}
+
+
+def tree(request, clock):
+    session = opened(request)
+    with clock:
+        waiting, nodes = list(session.get_tree()), 0
+        while waiting:
+            nodes += 1
+            waiting += waiting.pop().children
+    return {"nodes": nodes}
+
+
+# ---- many sessions
+
+
+def listed(request, clock, **how):
+    from sessiontree import SessionManager
+
+    folder = request.get("folder")
+    with clock:
+        infos = SessionManager.list_all(folder, **how)
+    answer = {"sessions": len(infos), "messages": sum(info.message_count for info in infos)}
+    if request.get("check"):
+        answer["hash"] = digest_of_infos(
+            [i.id, i.name, i.message_count, i.first_message, i.modified_ms, len(i.all_messages_text)]
+            for i in infos
+        )
+    return answer
+
+
+def listed_with_progress(request, clock):
+    calls = []
+
+    def progress(loaded, total, partial):
+        calls.append((loaded, total, partial is not None))
+
+    answer = listed(request, clock, on_progress=progress)
+    return {**answer, "calls": len(calls), "shown": sum(shown for _, _, shown in calls)}
+
+
+def first(request, clock):
+    from sessiontree import iter_sessions
+
+    with clock:
+        info = next(iter_sessions())
+    return {"file": os.path.basename(info.path)}
+
+
+def find(request, clock):
+    from sessiontree import SessionManager
+
+    with clock:
+        path = SessionManager.find_by_id(request["cwd"], request["id"], request["folder"])
+    return {"file": os.path.basename(path)}
+
+
+def recent(request, clock):
+    from sessiontree import SessionManager
+
+    with clock:
+        session = SessionManager.continue_recent(request["cwd"], request["folder"], cache=False)
+    return {"file": os.path.basename(session.get_session_file()), "entries": session.get_entry_count()}
+
+
+# ---- writing
+
+
+def append(request, clock):
+    from sessiontree import SessionManager
+
+    session = SessionManager.create("/work/app", request["folder"])
+    session.append_message(opening_message())
+    messages = [message(n) for n in range(request["times"])]
+    with clock:
+        for one in messages:
+            session.append_message(one)
+    return digest_of_file(session.get_session_file(), "user")
+
+
+def append_many(request, clock):
+    from sessiontree import SessionManager
+
+    session = SessionManager.create("/work/app", request["folder"])
+    session.append_message(opening_message())
+    messages = [message(n) for n in range(request["times"])]
+    with clock:
+        session.append_many(messages)
+    return digest_of_file(session.get_session_file(), "user")
+
+
+def append_to(request, clock):
+    session = opened(request)
+    before, messages = session.get_entry_count(), [message(n) for n in range(request["times"])]
+    with clock:
+        for one in messages:
+            session.append_message(one)
+    return {"more": session.get_entry_count() - before, "more_bytes": grown(request)}
+
+
+def grown(request):
+    return os.path.getsize(request["file"]) - request["bytes"]
+
+
+def fork(request, clock):
+    from sessiontree import SessionManager
+
+    with clock:
+        copy = SessionManager.fork_from(request["file"], "/work/other", request["folder"], cache=False)
+    return {"leaf": copy.get_leaf_id(), **checked(request, digest_of_body, the_only_file(request["folder"]))}
+
+
+def branched(request, clock):
+    session = opened(request, session_dir=request["folder"])
+    leaf = session.get_leaf_id()
+    with clock:
+        path = session.create_branched_session(leaf)
+    return {"made": path is not None, **checked(request, digest_of_body, the_only_file(request["folder"]))}
+
+
+def checked(request, look, path):
+    """What takes long to find out is found out once."""
+    return look(path) if request.get("check") else {}
+
+
+def migrate(request, clock):
+    with clock:
+        session = opened(request)
+    return {"entries": session.get_entry_count(), **checked(request, digest_of_file, request["file"])}
+
+
+# ---- in a long session
+
+
+def children(request, clock):
+    session = opened(request)
+    targets = middle(session, request["times"])
+    with clock:
+        found = [session.get_children(id) for id in targets]
+    return {"digest": digest_of_messages(child for children in found for child in children)}
+
+
+def middle(session, count):
+    """The ids of entries in the middle of the file."""
+    start = session.get_entry_count() // 2
+    return [entry["id"] for entry in session.get_entries()[start : start + count]]
+
+
+def label(request, clock):
+    session = opened(request)
+    targets = middle(session, request["times"])
+    with clock:
+        for number, id in enumerate(targets):
+            session.append_label_change(id, f"label {number}")
+            session.get_label(id)
+    return {"labels": [session.get_label(id) for id in targets]}
+
+
+def name(request, clock):
+    session = opened(request)
+    names = []
+    with clock:
+        for number in range(request["times"]):
+            session.append_session_info(f"name {number}")
+            names.append(session.get_session_name())
+    return {"names": names}
+
+
+def edit(request, clock):
+    session = opened(request)
+    targets = middle(session, request["times"])
+    with clock:
+        for id in targets:
+            session.append_context_edit(id, {"content": "shorter"})
+    return {"more_bytes": grown(request)}
+
+
+def compaction(request, clock):
+    session = opened(request)
+    kept = [entry["id"] for entry in session.get_entries()[-request["times"] :]]
+    with clock:
+        for id in kept:
+            session.append_compaction("what was done so far", id, 1000)
+    return {"more_bytes": grown(request), "messages": len(session.build_session_context().messages)}
+
+
+WORKS = {
+    "import": importing,
+    "open": open_session,
+    "context": context,
+    "path rows": path_rows,
+    "path ids": path_ids,
+    "path ids listed": path_ids_listed,
+    "tree": tree,
+    "list": listed,
+    "list with progress": listed_with_progress,
+    "first": first,
+    "find": find,
+    "recent": recent,
+    "append": append,
+    "append many": append_many,
+    "append to": append_to,
+    "fork": fork,
+    "branched": branched,
+    "migrate": migrate,
+    "children": children,
+    "label": label,
+    "name": name,
+    "edit": edit,
+    "compaction": compaction,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(WORKS))
