@@ -197,3 +197,15 @@ def test_no_traceback_even_for_a_fault(run, branches, monkeypatch):
     monkeypatch.setenv("SESSIONTREE_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         run("tree", branches)
+
+
+def test_paths_are_harmless_on_a_terminal(branches, tmp_path):
+    """A path is printed as it is into a pipe; on a terminal its control characters are shown."""
+    odd = tmp_path / "a\x1b]0;x\x07"
+    piped = subprocess.run(
+        [*PROGRAM, "fork", branches, "--session-dir", odd], capture_output=True, check=True
+    )
+    assert os.path.exists(piped.stdout.rstrip(b"\n"))
+    shown = on_terminal("fork", branches, "--session-dir", odd)
+    assert "\\x1b]0;x\\x07" in shown
+    assert "\x1b" not in shown

@@ -19,6 +19,9 @@ def explain(error: Exception) -> tuple[str, int]:
         return error.format_message(), error.exit_code
     if isinstance(error, OSError):
         return _os_error(error), 1
+    if isinstance(error, ImportError) and "pip install" in str(error):
+        # An extra that is not installed: the text says which.
+        return str(error), 1
     if isinstance(error, (SessionTreeError, ValueError)):
         return str(error), 1
     return f"a fault of the program, please report it: {type(error).__name__}: {error}", 1

@@ -66,6 +66,11 @@ def say(line: str = "") -> None:
     sys.stdout.write(f"{line}\n")
 
 
+def say_path(path: str) -> None:
+    """Print a path: as it is for a program, harmless for a terminal."""
+    say(safe(path, keep="") if sys.stdout.isatty() else path)
+
+
 def json_text(value: Any) -> str:
     r"""Give a value as one line of JSON that a terminal can take: JavaScript's numbers, escapes where needed.
 

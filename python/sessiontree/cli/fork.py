@@ -9,7 +9,7 @@ import click
 from sessiontree import SessionManager, jsontext, migrations
 from sessiontree._native import Store
 from sessiontree.cli import _place
-from sessiontree.cli._output import say, say_json
+from sessiontree.cli._output import say_json, say_path
 
 
 @click.command("fork", short_help="Begin a new session from an old one.")
@@ -44,7 +44,7 @@ def command(
     if as_json:
         say_json(facts)
     else:
-        say(forked)
+        say_path(forked)
 
 
 def _whole(place: _place.Place, path: str, to: str | None) -> str:
