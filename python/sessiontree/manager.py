@@ -242,9 +242,10 @@ class SessionManager(SessionFinder, SessionReader):
                 self._log.check_writable()
                 for id in needs:
                     self._row(id)
-                above = self.get_leaf_id() if parent is make.UNSET else parent
+                leaf = self.get_leaf_id()
+                above = leaf if parent is make.UNSET else parent
                 entry = build(self._new_id(), above, timestamp(self._log.options), *own)
-                if self._write(jsontext.dumps(entry) + b"\n", entry["id"], conversation=conversation):
+                if self._write(jsontext.dumps(entry) + b"\n", leaf, entry["id"], conversation=conversation):
                     return entry
             raise self._restless()
 
@@ -255,9 +256,9 @@ class SessionManager(SessionFinder, SessionReader):
         id: str = self._append(build, *own, **how)["id"]
         return id
 
-    def _write(self, lines: bytes, last_id: str, *, conversation: bool) -> bool:
+    def _write(self, lines: bytes, leaf: str | None, last_id: str, *, conversation: bool) -> bool:
         """Append lines; false if the file was another one, or an id taken, so that they must be built anew."""
-        log, leaf, generation = self._log, self.get_leaf_id(), self._log.generation
+        log, generation = self._log, self._log.generation
         change = log.append(lines, conversation=conversation)
         if change == ALONE:
             self._leaf = len(log.store) - 1
@@ -312,13 +313,15 @@ class SessionManager(SessionFinder, SessionReader):
                 return []
             for _ in range(_TRIES):
                 self._log.check_writable()
-                ids, lines = self._chain(batch)
-                if self._write(lines, ids[-1], conversation=talk):
+                leaf = self.get_leaf_id()
+                ids, lines = self._chain(leaf, batch)
+                if self._write(lines, leaf, ids[-1], conversation=talk):
                     return ids
             raise self._restless()
 
-    def _chain(self, messages: Batch) -> tuple[Ids, bytes]:
-        parent, ids, lines = self.get_leaf_id(), [], []
+    def _chain(self, parent: str | None, messages: Batch) -> tuple[Ids, bytes]:
+        ids: Ids = []
+        lines: list[bytes] = []
         taken: set[str] = set()
         for message in messages:
             id = self._new_id(taken)

@@ -6,7 +6,7 @@ import os
 
 from sessiontree import jsontext
 from sessiontree.entries import assert_valid_session_id, session_header
-from sessiontree.host import DEFAULT_HOST
+from sessiontree.host import DEFAULT_HOST, uuid4
 from sessiontree.log import Options, SessionLog
 from sessiontree.paths import get_default_session_dir, make_private_dirs, normalize_path
 
@@ -25,9 +25,24 @@ def options_of(given: OpenOptions) -> Options:
     return Options(**chosen)
 
 
+_YEAR_10000 = 253_402_300_800_000
+
+_last_second: tuple[int, str] = (-1, "")
+"""A second and its text without milliseconds: entries are written many a second."""
+
+
 def timestamp(options: Options) -> str:
     """Read the clock, as entries write it."""
-    return jsontext.to_iso(options.host.clock_ms())
+    global _last_second  # noqa: PLW0603 - one pair, read and replaced as a whole
+    now = options.host.clock_ms()
+    if now.__class__ is not int or not 0 <= now < _YEAR_10000:
+        return jsontext.to_iso(now)
+    second, milli = divmod(now, 1000)
+    known, text = _last_second
+    if second != known:
+        text = jsontext.to_iso(second * 1000)[:-4]
+        _last_second = (second, text)
+    return f"{text}{milli:03d}Z"
 
 
 def new_session_id(options: Options, id: str | None) -> str:
@@ -101,8 +116,10 @@ def on_one_line(name: str) -> str:
 
 def draw_id(host: Host, is_taken: Callable[[str], bool]) -> str:
     """Draw an id that is not taken; after 100 tries a whole UUID (as pi does)."""
+    ours = host.uuid4 is uuid4
     for _ in range(100):
-        id = host.uuid4()[:8]
+        # The first eight digits of a UUID are random ones; the rest need not be made.
+        id = os.urandom(4).hex() if ours else host.uuid4()[:8]
         if not is_taken(id):
             return id
     return host.uuid4()
