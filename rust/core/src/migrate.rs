@@ -374,11 +374,11 @@ fn has_id(store: &Store, row: Row) -> bool {
     store.line(row).is_ok_and(object)
 }
 
-/// The row that an id's text names, if it comes before `row`.
+/// The row that an id's text names, if it comes before `row` and keeps this id.
 fn earlier(index: &Index, text: &[u8], row: Row) -> Option<Row> {
     let text = text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let found = index.find(&Key::Text((&*json::decode_string(text)).into()))?;
-    (found < row).then_some(found)
+    (found < row && keeps_id(index, found)).then_some(found)
 }
 
 fn is_taken(index: &Index, id: u32) -> bool {

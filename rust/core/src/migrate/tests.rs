@@ -155,6 +155,8 @@ fn an_unusable_index_keeps_from_the_boundary_before() {
         r#"{"type":"compaction","firstKeptEntryId":"gone","firstKeptEntryIndex":99}"#,
         r#"{"type":"compaction"}"#,
         r#"{"type":"compaction","firstKeptEntryIndex":99}"#,
+        r#"{"id":""}"#,
+        r#"{"type":"compaction","firstKeptEntryId":"","firstKeptEntryIndex":99}"#,
     ];
     let ends = [
         r#"{"type":"compaction","id":"n3","parentId":"own","firstKeptEntryId":"own"}"#,
@@ -163,6 +165,8 @@ fn an_unusable_index_keeps_from_the_boundary_before() {
         r#"{"type":"compaction","firstKeptEntryId":"own","id":"n6","parentId":"n5"}"#,
         r#"{"type":"compaction","id":"n7","parentId":"n6"}"#,
         r#"{"type":"compaction","id":"n8","parentId":"n7","firstKeptEntryId":"n7"}"#,
+        r#"{"id":"n9","parentId":"n8"}"#,
+        r#"{"type":"compaction","firstKeptEntryId":"n7","id":"n10","parentId":"n9"}"#,
     ];
     assert_eq!(with_given(&lines)[2..], ends);
 }
