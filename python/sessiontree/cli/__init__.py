@@ -1,4 +1,4 @@
-"""The command line: ``sessiontree list | tree | show | path | append | fork | search | export | demo``.
+"""The command line; ``sessiontree --help`` lists the commands, each of which is a module here.
 
 Exit codes: 0 all went well, 1 something failed or was not found, 2 wrong usage, 130 interrupted. Trouble
 is one line on stderr, never a traceback; ``SESSIONTREE_TRACEBACK=1`` shows one for a fault of the program.

@@ -27,12 +27,8 @@ COMMANDS = {
     "path": "path",
     "append": "append",
     "fork": "fork",
-<<<<<<< HEAD
     "catalog": "catalog",
-=======
-    "search": "search",
     "export": "export",
->>>>>>> 5f1c99b (Search and export on the command line; paths are harmless on a terminal)
     "demo": "demo",
 }
 # What drawings become where an encoding has only letters.

@@ -1,20 +1,11 @@
-<<<<<<< HEAD
 """``sessiontree search``: find entries of all sessions by their words."""
 
 from __future__ import annotations
 
-=======
-"""``sessiontree search``: find words in the texts of all sessions."""
-
-from __future__ import annotations
-
-import sys
->>>>>>> 5f1c99b (Search and export on the command line; paths are harmless on a terminal)
 from typing import TYPE_CHECKING, Any
 
 import click
 
-<<<<<<< HEAD
 from sessiontree.catalog import ROLES
 from sessiontree.cli import _catalog, _place
 from sessiontree.cli._output import Screen, say, say_json
@@ -97,109 +88,10 @@ def _hit_json(hit: Hit) -> dict[str, Any]:
         "entryId": hit.entry_id,
         "role": hit.role,
         "time": _catalog.iso(hit.time),
-=======
-from sessiontree.cli import _place
-from sessiontree.cli._errors import complain, explain
-from sessiontree.cli._output import Screen, say, say_json_array
-from sessiontree.cli._text import one_line, safe, size_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sessiontree.catalog import Catalog, Hit
-
-
-@click.command("search", short_help="Find words in the texts of sessions.")
-@click.argument("query")
-@_place.place_options
-@click.option("--all", "everywhere", is_flag=True, help="In all working directories.")
-@click.option("--regex", is_flag=True, help="QUERY is a regular expression.")
-@click.option("--role", multiple=True, metavar="ROLE", help="Only texts of user, assistant, ...; repeatable.")
-@click.option(
-    "-n", "--limit", default=20, show_default=True, type=click.IntRange(1), help="At most N entries."
-)
-@_place.json_option
-def command(
-    query: str,
-    cwd: str | None,
-    session_dir: str | None,
-    everywhere: bool,
-    regex: bool,
-    role: tuple[str, ...],
-    limit: int,
-    as_json: bool,
-) -> int:
-    """Find entries whose text has all words of QUERY, the best first.
-
-    A "phrase" in quotes, begin* and -without are understood. Sessions that have changed are read first; what
-    was read is kept in the cache folder, so that the next search is quick. Exit code 1: nothing was found.
-    """
-    from sessiontree.catalog import Catalog
-
-    place = _place.Place(cwd, session_dir)
-    roots = [place.session_dir] if place.session_dir else None
-    where: dict[str, Any] = {"roots": roots, "project": None if everywhere else place.cwd}
-    with Catalog() as catalog:
-        _refresh(catalog, roots)
-        hits = catalog.search(query, regex=regex, role=role or None, limit=limit, **where)
-    if as_json:
-        say_json_array(map(_json, hits))
-    else:
-        screen = Screen.of_stdout()
-        for hit in hits:
-            _show(screen, hit)
-    return 0 if hits else 1
-
-
-def _refresh(catalog: Catalog, roots: list[str] | None) -> None:
-    catalog.refresh(roots, _progress(), on_error=lambda _path, error: complain(explain(error)[0]))
-
-
-def _progress() -> Callable[[int, int], object] | None:
-    """Tell a person how far the reading is; a program needs no such thing."""
-    if not sys.stderr.isatty():
-        return None
-
-    def tell(done: int, total: int) -> None:
-        end = "\r\x1b[K" if done >= total else "\r"
-        sys.stderr.write(f"\rreading {size_text(done)} of {size_text(total)}{end}")
-        sys.stderr.flush()
-
-    return tell
-
-
-def _show(screen: Screen, hit: Hit) -> None:
-    time = hit.time.astimezone().strftime("%Y-%m-%d %H:%M") if hit.time else ""
-    place = f"{one_line(hit.session_id, 36)} {one_line(hit.entry_id, 12)}  {time}  {one_line(hit.role, 12)}"
-    say(f"{screen.paint(place, 'dim')}  {screen.paint(one_line(hit.session_name, 50), 'label')}")
-    say(f"  {_marked(screen, hit)}")
-
-
-def _marked(screen: Screen, hit: Hit) -> str:
-    """Give the snippet with what was found in it set off."""
-    pieces, at = [], 0
-    for start, end in hit.marks:
-        pieces.append(safe(hit.snippet[at:start], keep=""))
-        pieces.append(screen.paint(safe(hit.snippet[start:end], keep=""), "user"))
-        at = end
-    return "".join([*pieces, safe(hit.snippet[at:], keep="")])
-
-
-def _json(hit: Hit) -> dict[str, Any]:
-    return {
-        "path": hit.path,
-        "session": hit.session_id,
-        "name": hit.session_name,
-        "cwd": hit.cwd,
-        "entry": hit.entry_id,
-        "role": hit.role,
-        "time": hit.time.isoformat(timespec="milliseconds") if hit.time else None,
->>>>>>> 5f1c99b (Search and export on the command line; paths are harmless on a terminal)
         "model": hit.model,
         "snippet": hit.snippet,
         "marks": [list(mark) for mark in hit.marks],
     }
-<<<<<<< HEAD
 
 
 def _show(hits: list[Hit]) -> None:
@@ -231,5 +123,3 @@ def _marked(screen: Screen, hit: Hit) -> str:
         ]
         at = end
     return "".join([*parts, safe(hit.snippet[at:], keep="")])
-=======
->>>>>>> 5f1c99b (Search and export on the command line; paths are harmless on a terminal)
