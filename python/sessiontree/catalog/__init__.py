@@ -14,7 +14,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
 
-from sessiontree import paths, remembered
+from sessiontree import _cachedir, paths
 from sessiontree.catalog import _db, _query, _scan, _search, _update
 from sessiontree.catalog._found import (
     SESSION,
@@ -85,7 +85,7 @@ def catalog_path() -> str:
         >>> catalog_path().endswith(".sqlite3")
         True
     """
-    return os.path.join(remembered.cache_dir(), _NAME)
+    return os.path.join(_cachedir.cache_dir(), _NAME)
 
 
 class Catalog:
