@@ -411,6 +411,7 @@ impl Store {
                 offset: self.end,
                 number: self.lines + 1,
                 bytes,
+                length: bytes.len() as u64,
                 terminated: true,
             };
             self.take(&line)?;

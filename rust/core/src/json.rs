@@ -104,6 +104,13 @@ pub trait Visitor {
     fn wants(&self, _depth: u8, _key: &[u8]) -> bool {
         true
     }
+
+    /// Whether to go on with a text of many lines; asked every few thousand bytes. After a false
+    /// nothing is told any more.
+    #[inline]
+    fn goes_on(&self) -> bool {
+        true
+    }
 }
 
 /// The visitor that listens to nothing.
@@ -147,6 +154,12 @@ pub fn walk<V: Visitor>(line: &[u8], visitor: &mut V) -> Result<Shape, Fault> {
         Some(vectors) if line.len() >= LONG => stream::walk(vectors, line, visitor),
         _ => scalar::walk(line, visitor),
     }
+}
+
+/// The fault that every line has which begins like this; none if it may still become a value.
+pub(crate) fn hopeless(beginning: &[u8]) -> Option<Fault> {
+    let fault = validate(beginning).err();
+    fault.filter(|fault| fault.at < beginning.len())
 }
 
 /// A single line shorter than this is walked byte by byte: setting up the search for tokens

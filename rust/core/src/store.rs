@@ -261,7 +261,7 @@ impl Store {
         let mut reader = LineReader::new(source, self.sealed_end, self.lines + 1, chunk);
         let mut since = 0;
         while let Some(line) = reader.next_line().map_err(|e| Error::io(e, &self.path))? {
-            self.end = line.offset + line.bytes.len() as u64 + u64::from(line.terminated);
+            self.end = line.offset + line.length + u64::from(line.terminated);
             if line.terminated {
                 self.take(&line)?;
                 self.sealed_end = self.end;

@@ -35,7 +35,7 @@ pub(super) struct Open {
 /// Walks the lines of `text`.
 pub(super) fn lines<V: LineVisitor>(text: &[u8], visitor: &mut V) {
     let mut start = 0;
-    while start < text.len() {
+    while start < text.len() && visitor.goes_on() {
         let end = memchr(b'\n', &text[start..]).map_or(text.len(), |length| start + length);
         let line = &text[start..end];
         let blank = line.iter().all(|byte| b" \t\r".contains(byte));

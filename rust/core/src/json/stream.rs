@@ -48,6 +48,9 @@ pub(super) fn lines<V: LineVisitor>(
         let start = walk.start;
         let (answer, end) = if walk.line().is_some() {
             (Ok(walk.shape), walk.place())
+        } else if !walk.visitor.goes_on() {
+            walk.levels.clear();
+            return;
         } else {
             let end = walk.pass_line();
             let fault = scalar::walk(&text[start..end], &mut Deaf);
@@ -102,8 +105,12 @@ impl<'t> Search<'t> {
 
     /// Searches on for tokens; false if there are none any more.
     #[inline(never)]
-    fn refill(&mut self) -> bool {
+    fn refill(&mut self, visitor: &impl Visitor) -> bool {
         while !self.fault && self.ahead < self.text.len() {
+            if !visitor.goes_on() {
+                self.fault = true;
+                break;
+            }
             let window = &self.text[self.ahead..];
             let window = &window[..window.len().min(self.width)];
             self.width = (self.width * 2).min(WINDOW);
@@ -187,7 +194,7 @@ impl<'t, 'v, V: Visitor> Walk<'t, 'v, V> {
             return Tokens::MARK;
         }
         self.read = 0;
-        if !self.search.refill() {
+        if !self.search.refill(self.visitor) {
             return END;
         }
         self.read = 1;

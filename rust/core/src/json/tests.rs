@@ -305,6 +305,35 @@ fn decoded(raw: &[u8]) -> String {
     String::from_utf8_lossy(&decode_string(raw)).into_owned()
 }
 
+/// Nothing is told any more once the visitor has had enough, and the walker can be used again.
+#[test]
+fn ends_when_the_visitor_has_enough() {
+    struct Asked(std::cell::Cell<u32>, u32);
+    impl Visitor for Asked {
+        fn member(&mut self, _: u8, _: &[u8], _: Range<usize>) {}
+        fn goes_on(&self) -> bool {
+            self.0.set(self.0.get().saturating_sub(1));
+            self.0.get() > 0
+        }
+    }
+    impl LineVisitor for Asked {
+        fn line(&mut self, _: &[u8], _: usize, answer: Result<Option<Shape>, Fault>) {
+            assert!(answer.is_ok());
+            self.1 += 1;
+        }
+    }
+    let text = format!("{{\"a\":[\"{}\"]}}\n", "x".repeat(5000)).repeat(10);
+    let mut walker = Walker::new();
+    for asked in [1, 2, 3, 10] {
+        let mut visitor = Asked(asked.into(), 0);
+        walker.lines(text.as_bytes(), &mut visitor);
+        assert!(visitor.1 < asked, "{asked}");
+    }
+    let mut visitor = Asked(u32::MAX.into(), 0);
+    walker.lines(text.as_bytes(), &mut visitor);
+    assert_eq!(visitor.1, 10);
+}
+
 /// Nesting is followed beyond the levels that are remembered without allocating.
 #[test]
 fn nesting_has_no_limit() {
