@@ -6,7 +6,7 @@ Lines are copied as they are; only what must change in a line is spliced (FORMAT
 from __future__ import annotations
 
 from sessiontree import jsontext
-from sessiontree.entries import CURRENT_SESSION_VERSION, label_entry
+from sessiontree.entries import CURRENT_SESSION_VERSION, UNSET, label_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def branched_lines(
     for row in kept:
         line = store.line(row)
         changes: dict[str, Any] = {}
-        if store.parent(row) != previous:
+        if store.parent(row) != previous or (previous < 0 and not _is_root(line)):
             changes["parentId"] = parent
         if moved and store.kind(row) == _COMPACTION:
             first = jsontext.loads(line).get("firstKeptEntryId")
@@ -75,6 +75,11 @@ def branched_lines(
         id = store.id(row)
         parent, previous = id if isinstance(id, str) else None, row
     yield from _label_lines(store, labels, kept, parent, draw_id)
+
+
+def _is_root(line: bytes) -> bool:
+    """Whether the parent is null as it should be, and not false, 0, an empty text or left out."""
+    return jsontext.loads(line).get("parentId", UNSET) is None
 
 
 def _replacements(store: Store, path: list[int]) -> dict[str, str]:

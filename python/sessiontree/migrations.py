@@ -9,7 +9,7 @@ Unlike pi 1.6.0, which writes every line anew from what it parsed:
 - ids that are strings and stand once stay, so that labels and context edits still find them;
 - new ids derive from line number and line, so that every program arrives at the same ones, whether
   it migrates the file or only reads it. Ids of an own `Host` are used if one was given;
-- a ``firstKeptEntryIndex`` that names no entry before the compaction keeps everything from the
+- a ``firstKeptEntryIndex`` that names no entry up to the compaction keeps everything from the
   previous compaction's boundary on, where pi keeps nothing;
 - all bytes that need not change are copied: blank lines, broken ones, numbers beyond a double.
 
@@ -219,7 +219,7 @@ def _with_tree(entries: Sequence[Any], host: Host | None) -> list[Any]:
         migrated[place] = entry = {**entries[place], "id": id, "parentId": parent}
         parent = id
         if entry.get("type") == "compaction":
-            wanted = _place_of(entry.get("firstKeptEntryIndex"), entries[:place], ids)
+            wanted = _place_of(entry.get("firstKeptEntryIndex"), place, entries, ids)
             boundary = _keep(entry, place, ids, owners, wanted, boundary)
         elif boundary is None:
             boundary = place
@@ -256,13 +256,15 @@ def _derive(line_number: int, entry: JsonObject, owners: dict[str, int], derived
     return id
 
 
-def _place_of(index: Any, before: Sequence[Any], ids: Sequence[str | None]) -> int | None:
-    """The place that an index means: of that entry, or if it can have no id of the next one."""
+def _place_of(index: Any, own: int, entries: Sequence[Any], ids: Sequence[str | None]) -> int | None:
+    """The place that an index up to the compaction's own means: if it can have no id the next one."""
     if isinstance(index, bool) or not isinstance(index, int | float):
         return None
-    if not 0 <= index < len(before) or index != int(index) or _type(before[int(index)]) == "session":
+    if not 0 <= index <= own or index != int(index) or _type(entries[int(index)]) == "session":
         return None
-    return next((place for place in range(int(index), len(before)) if ids[place] is not None), None)
+    if index == own:
+        return own
+    return next((place for place in range(int(index), own) if ids[place] is not None), None)
 
 
 def _keep(

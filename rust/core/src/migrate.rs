@@ -15,7 +15,7 @@
 //!   while another entry has them: every program that migrates the file, or only reads it, arrives at
 //!   the same ids. A caller may bring ids instead.
 //! - Lines that hold no object (`5`, `[1]`) have no place for an id and stay outside of the chain.
-//! - Where an index names no entry before the compaction, everything from the previous compaction's
+//! - Where an index names no entry up to the compaction, everything from the previous compaction's
 //!   boundary on is kept: rather too long a context than a lost one.
 
 use crate::Row;
@@ -324,7 +324,11 @@ impl Migration {
             .filter(|_| number.is_some() && named.is_none());
         let kept = wanted.or(rescued);
         self.boundary = kept.or(named).or(Some(self.row));
-        let kept_id = kept.map(|row| self.id_text(store, row)).transpose()?;
+        let kept_id = match kept {
+            // All before it was summarised: it keeps itself, and nothing before.
+            Some(row) if row == self.row => Some(self.previous.clone()),
+            _ => kept.map(|row| self.id_text(store, row)).transpose()?,
+        };
         let mut set: Vec<Member<'_>> = vec![("id", &self.previous), ("parentId", parent)];
         set.extend(kept_id.iter().map(|id| ("firstKeptEntryId", id.as_slice())));
         let is_number = number.is_some_and(|text| matches!(text.first(), Some(b'-' | b'0'..=b'9')));
@@ -337,8 +341,9 @@ impl Migration {
         Ok(())
     }
 
-    /// The entry before the compaction that an index means: that kept line, or if it can have no
-    /// id the next one that has.
+    /// The entry up to the compaction that an index means: that kept line, or if it can have no
+    /// id the next one that has. The compaction's own index is what a session had whose last
+    /// message was summarised too.
     fn row_numbered(&self, store: &Store, text: &[u8]) -> Option<Row> {
         let number = Some(json::number(text)).filter(|n| n.fract() == 0.0 && *n >= 1.0)?;
         let number = number as u64;
@@ -347,8 +352,11 @@ impl Migration {
         }
         let before = self.headers.iter().filter(|&&h| h < number).count() as u64;
         let row = number - before;
-        let mut rows = Row::try_from(row).ok()?..self.row;
-        rows.find(|&row| has_id(store, row))
+        let row = Row::try_from(row).ok()?;
+        if row == self.row {
+            return Some(row);
+        }
+        (row..self.row).find(|&row| has_id(store, row))
     }
 
     /// The text of the id that a row before this one has in the new file.
