@@ -27,6 +27,8 @@ COMMANDS = {
     "path": "path",
     "append": "append",
     "fork": "fork",
+    "doctor": "doctor",
+    "shrink": "shrink",
     "catalog": "catalog",
     "export": "export",
     "demo": "demo",
