@@ -91,9 +91,17 @@ class Store:
 
     @staticmethod
     def open(
-        path: str | PathLike[str], *, lenient_header: bool = False, chunk_size: int | None = None
+        path: str | PathLike[str],
+        *,
+        lenient_header: bool = False,
+        chunk_size: int | None = None,
+        cache: str | PathLike[str] | None = None,
     ) -> Store:
-        """Scan a file; only reads. OSError, or InvalidSessionError for an empty file or no session."""
+        """Scan a file; only reads. OSError, or InvalidSessionError for an empty file or no session.
+
+        With ``cache``, a folder, a saved index that can be believed is taken for what it covers, and
+        a scan of several MB is saved there.
+        """
 
     @staticmethod
     def memory(data: bytes, *, lenient_header: bool = False) -> Store:
@@ -116,6 +124,9 @@ class Store:
 
     def body(self) -> tuple[int, int]:
         """Start and end of what stands behind the header's line, without a torn tail."""
+
+    def saved_end(self) -> int:
+        """Up to which byte a saved index was believed instead of a scan; 0 without one."""
 
     def heap_bytes(self) -> int:
         """Memory of the index in bytes."""

@@ -86,7 +86,7 @@ def open_store(path: str, options: Options) -> Store | None:
     if not options.read_only:
         sweep(path)
     try:
-        store = Store.open(path, lenient_header=options.lenient_header)
+        store = _scan(path, options)
     except FileNotFoundError:
         if options.read_only:
             raise
@@ -98,7 +98,15 @@ def open_store(path: str, options: Options) -> Store | None:
     if options.read_only or not _is_old(store):
         return store
     _migrate(store, path, options)
-    return Store.open(path, lenient_header=options.lenient_header)
+    return _scan(path, options)
+
+
+def _scan(path: str, options: Options) -> Store:
+    """Index a file, with the help of its saved index where that is wanted."""
+    from sessiontree._cachedir import index_dir
+
+    folder = index_dir(path) if options.cache else None
+    return Store.open(path, lenient_header=options.lenient_header, cache=folder)
 
 
 def _is_empty(path: str) -> bool:

@@ -31,6 +31,29 @@ pub enum Kind {
     Header = 13,
 }
 
+impl Kind {
+    /// The kind with this number, if there is one.
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        const ALL: [Kind; 14] = [
+            Kind::Unknown,
+            Kind::Message,
+            Kind::ModelChange,
+            Kind::ThinkingLevelChange,
+            Kind::Usage,
+            Kind::Compaction,
+            Kind::BranchSummary,
+            Kind::Custom,
+            Kind::CustomMessage,
+            Kind::ContextEdit,
+            Kind::Label,
+            Kind::SessionInfo,
+            Kind::Untyped,
+            Kind::Header,
+        ];
+        ALL.get(usize::from(byte)).copied()
+    }
+}
+
 /// The role of a message entry's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -47,6 +70,26 @@ pub enum Role {
     CompactionSummary = 8,
     HookMessage = 9,
     Other = 10,
+}
+
+impl Role {
+    /// The role with this number, if there is one.
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        const ALL: [Role; 11] = [
+            Role::None,
+            Role::User,
+            Role::Assistant,
+            Role::ToolResult,
+            Role::System,
+            Role::BashExecution,
+            Role::Custom,
+            Role::BranchSummary,
+            Role::CompactionSummary,
+            Role::HookMessage,
+            Role::Other,
+        ];
+        ALL.get(usize::from(byte)).copied()
+    }
 }
 
 /// An id or parent id as JavaScript's Map compares it: by type and value.

@@ -6,6 +6,7 @@
 //! on the last row; a parent may come later than its children.
 
 mod batch;
+pub(crate) mod saved;
 
 use crate::Row;
 use crate::envelope::{Envelope, Key, Kind, Role, TIME_UNKNOWN};

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod append;
+pub mod cache;
 pub mod dates;
 pub mod draft;
 pub mod envelope;

@@ -113,15 +113,19 @@ fn parent_number(parent: u32) -> i64 {
 #[pymethods]
 impl Store {
     #[staticmethod]
-    #[pyo3(signature = (path, *, lenient_header = false, chunk_size = None))]
+    #[pyo3(signature = (path, *, lenient_header = false, chunk_size = None, cache = None))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
         lenient_header: bool,
         chunk_size: Option<usize>,
+        cache: Option<PathBuf>,
     ) -> PyResult<Self> {
         let options = options(lenient_header, chunk_size);
-        let core = detached(py, |go_on| Core::open(&path, options, go_on))?;
+        let core = detached(py, |go_on| match &cache {
+            Some(folder) => Core::open_cached(&path, options, folder, go_on),
+            None => Core::open(&path, options, go_on),
+        })?;
         Ok(Self {
             core: Mutex::new(core),
         })
@@ -159,7 +163,7 @@ impl Store {
         let rows: Vec<(u64, u64, &str)> = report
             .skipped_lines
             .iter()
-            .map(|s| (s.line, s.byte, s.reason))
+            .map(|s| (s.line, s.byte, &*s.reason))
             .collect();
         dict.set_item("skipped_lines", rows)?;
         dict.set_item("blank", report.blank)?;
@@ -181,6 +185,10 @@ impl Store {
 
     fn body(&self, py: Python<'_>) -> (u64, u64) {
         self.with(py, |core| core.body())
+    }
+
+    fn saved_end(&self, py: Python<'_>) -> u64 {
+        self.with(py, |core| core.saved_end())
     }
 
     fn heap_bytes(&self, py: Python<'_>) -> usize {

@@ -1,0 +1,283 @@
+//! The saved index of a big file: opening it again costs only what was appended since.
+//!
+//! One file for each session file, named by a hash of its path. It is a guess, never the authority:
+//! it can be deleted at any time, and is believed only if
+//!
+//! - its own check sum holds and it was written by this version of the format,
+//! - it was made for this path, device and inode,
+//! - size, mtime and ctime (in ns) are those of the file now, and it was saved at least two seconds
+//!   after the ctime (a change within the clock's step would not be seen otherwise); or the file has
+//!   grown since, and
+//! - the first and the last 4 KiB of what was indexed are what they were.
+//!
+//! What lies behind the saved end is scanned as ever. Trouble with the cache (a folder that cannot be
+//! written, a full disk) is nobody's trouble: the session is scanned.
+
+use crate::index::Index;
+use crate::index::saved::{In, Out};
+use crate::lines::{self, Source};
+use crate::store::{Report, Skipped};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+/// Changes with every change of what is written here or in the index's columns.
+const MAGIC: &[u8; 8] = b"STINDEX1";
+/// Smaller files are scanned in the time that a look into the cache would take.
+pub const SMALLEST: u64 = 4 << 20;
+/// All saved indexes together; the oldest are removed beyond it.
+const ROOM: u64 = 512 << 20;
+/// How much is compared at the seams.
+const SEAM: u64 = 4096;
+/// A change this soon before the saving could leave no trace in the file's times.
+const RACY: u64 = 2_000_000_000;
+const ENDING: &str = "index";
+
+/// What a scan has found out, as far as it is saved.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    pub index: Index,
+    pub report: Report,
+    pub sealed_end: u64,
+    pub lines: u64,
+    pub header: (u64, u64),
+}
+
+/// The times and the place of a file, as far as they tell whether it has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    dev: u64,
+    ino: u64,
+    size: u64,
+    mtime: u64,
+    ctime: u64,
+}
+
+#[cfg(unix)]
+fn stamp(meta: &Metadata) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    let ns = |s: i64, ns: i64| u64::try_from(i128::from(s) * 1_000_000_000 + i128::from(ns)).ok();
+    Some(Stamp {
+        dev: meta.dev(),
+        ino: meta.ino(),
+        size: meta.len(),
+        mtime: ns(meta.mtime(), meta.mtime_nsec())?,
+        ctime: ns(meta.ctime(), meta.ctime_nsec())?,
+    })
+}
+
+/// Without inode and ctime nothing is believed, so nothing is saved.
+#[cfg(not(unix))]
+fn stamp(_meta: &Metadata) -> Option<Stamp> {
+    None
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(0)
+}
+
+fn place(folder: &Path, path: &Path) -> PathBuf {
+    let hash = xxh3_128(path.as_os_str().as_encoded_bytes());
+    folder.join(format!("{hash:032x}.{ENDING}"))
+}
+
+/// Hashes of the first and the last bytes before `end`.
+fn seams<S: Source + ?Sized>(source: &S, end: u64) -> io::Result<Option<(u64, u64)>> {
+    let length = SEAM.min(end);
+    let mut bytes = vec![0; length as usize];
+    let mut hash = |at| {
+        Ok::<_, io::Error>(lines::read_exact_at(source, &mut bytes, at)?.then(|| xxh3_64(&bytes)))
+    };
+    Ok(hash(0)?.zip(hash(end - length)?))
+}
+
+/// The saved index of a file, if there is one and it can be believed.
+pub(crate) fn load(folder: &Path, path: &Path, file: &File, meta: &Metadata) -> Option<Saved> {
+    let stamp = stamp(meta).filter(|stamp| stamp.size >= SMALLEST)?;
+    let bytes = fs::read(place(folder, path)).ok()?;
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let mut input = In(rest);
+    let sum = input.number()?;
+    if xxh3_64(input.0) != sum || input.bytes()? != path.as_os_str().as_encoded_bytes() {
+        return None;
+    }
+    let then = Stamp {
+        dev: input.number()?,
+        ino: input.number()?,
+        size: input.number()?,
+        mtime: input.number()?,
+        ctime: input.number()?,
+    };
+    let saved_at = input.number()?;
+    let sealed_end = input.number()?;
+    if !is_believed(then, saved_at, stamp) || sealed_end > stamp.size {
+        return None;
+    }
+    let known = (input.number()?, input.number()?);
+    if seams(file, sealed_end).ok()?? != known {
+        return None;
+    }
+    let lines = input.number()?;
+    let header = (input.number()?, input.number()?);
+    let report = read_report(&mut input)?;
+    let index = Index::restore(&mut input, sealed_end)?;
+    let inside = header
+        .0
+        .checked_add(header.1)
+        .is_some_and(|end| end <= sealed_end);
+    (input.0.is_empty() && inside).then_some(Saved {
+        index,
+        report,
+        sealed_end,
+        lines,
+        header,
+    })
+}
+
+fn is_believed(then: Stamp, saved_at: u64, now: Stamp) -> bool {
+    if (then.dev, then.ino) != (now.dev, now.ino) {
+        return false;
+    }
+    let unchanged = then == now
+        && saved_at
+            .checked_sub(now.ctime)
+            .is_some_and(|age| age >= RACY);
+    unchanged || now.size > then.size
+}
+
+fn read_report(input: &mut In<'_>) -> Option<Report> {
+    let mut report = Report {
+        skipped: input.number()?,
+        blank: input.number()?,
+        headers: input.number()?,
+        ..Report::default()
+    };
+    for _ in 0..input.number()?.min(crate::store::REPORT_ROWS as u64) {
+        report.skipped_lines.push(Skipped {
+            line: input.number()?,
+            byte: input.number()?,
+            reason: String::from_utf8(input.bytes()?.to_vec()).ok()?.into(),
+        });
+    }
+    Some(report)
+}
+
+fn write_report(out: &mut Out, report: &Report) {
+    out.number(report.skipped);
+    out.number(report.blank);
+    out.number(report.headers);
+    out.number(report.skipped_lines.len() as u64);
+    for skipped in &report.skipped_lines {
+        out.number(skipped.line);
+        out.number(skipped.byte);
+        out.bytes(skipped.reason.as_bytes());
+    }
+}
+
+/// What is to be saved: a [`Saved`] that still belongs to its store.
+pub(crate) struct ToSave<'a> {
+    pub index: &'a Index,
+    pub report: &'a Report,
+    pub sealed_end: u64,
+    pub lines: u64,
+    pub header: (u64, u64),
+}
+
+/// Saves an index, if the file is worth it and has been quiet long enough to be believed later.
+pub(crate) fn save(folder: &Path, path: &Path, file: &File, what: &ToSave<'_>) {
+    // Nobody's trouble, see above.
+    let _ = try_save(folder, path, file, what);
+}
+
+fn try_save(folder: &Path, path: &Path, file: &File, what: &ToSave<'_>) -> io::Result<()> {
+    let at = now();
+    let Some(stamp) = stamp(&file.metadata()?) else {
+        return Ok(());
+    };
+    let quiet = at.checked_sub(stamp.ctime).is_some_and(|age| age >= RACY);
+    if !quiet || stamp.size < SMALLEST || stamp.size < what.sealed_end {
+        return Ok(());
+    }
+    let Some((head, tail)) = seams(file, what.sealed_end)? else {
+        return Ok(());
+    };
+    let mut out = Out::default();
+    out.bytes(path.as_os_str().as_encoded_bytes());
+    for number in [
+        stamp.dev,
+        stamp.ino,
+        stamp.size,
+        stamp.mtime,
+        stamp.ctime,
+        at,
+        what.sealed_end,
+    ] {
+        out.number(number);
+    }
+    for number in [head, tail, what.lines, what.header.0, what.header.1] {
+        out.number(number);
+    }
+    write_report(&mut out, what.report);
+    what.index.save(&mut out);
+    make_folder(folder)?;
+    replace(&place(folder, path), &out.0)?;
+    tidy(folder)
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// Puts the bytes in the place of what stands there, at once.
+fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let n = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let temporary = target.with_extension(format!("{}-{n}.tmp", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let result = options.open(&temporary).and_then(|mut file| {
+        file.write_all(MAGIC)?;
+        file.write_all(&xxh3_64(bytes).to_le_bytes())?;
+        file.write_all(bytes)?;
+        fs::rename(&temporary, target)
+    });
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+/// Removes the oldest saved indexes until all have room, and what dead writers have left behind.
+fn tidy(folder: &Path) -> io::Result<()> {
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, meta) = (entry.path(), entry.metadata()?);
+        let age = meta.modified()?.elapsed().unwrap_or_default();
+        match path.extension().and_then(|e| e.to_str()) {
+            Some(ENDING) => kept.push((age, meta.len(), path)),
+            Some("tmp") if age > Duration::from_secs(3600) => fs::remove_file(path)?,
+            _ => {}
+        }
+    }
+    kept.sort_unstable();
+    let mut total = 0;
+    for (_, size, path) in kept {
+        total += size;
+        if total > ROOM {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
