@@ -50,8 +50,8 @@ fuzz: build ## random sessions and steps to both, for SECONDS=60
 bench: build ## sessiontree beside pi, the best Python port and the floors (QUICK=1: five minutes)
 	$(BIN)/python benches/compare.py $(if $(QUICK),--quick) --json benches/results/compare.jsonl
 
-torture: build ## every fault thousands of times: failing calls, kills, damage, many writers; fills docs/reliability.md
-	PYTHONPATH=tests $(BIN)/python -m reliability.torture --write docs/reliability.md
+torture: build ## failing calls, kills, damage, many writers, counted in docs/reliability.md (QUICK=1: two minutes)
+	PYTHONPATH=tests $(BIN)/python -m reliability.torture $(if $(QUICK),--quick) --write docs/reliability.md
 
 clean: ## remove what was built; keeps the installed tools
 	cargo clean

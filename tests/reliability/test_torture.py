@@ -8,6 +8,6 @@ def test_the_table_names_every_fault():
     from .faulting import KINDS
 
     assert set(torture.MEANING) == {*KINDS, "short"}
-    text = torture.shown([("a", 1000), ("b", 2)], 120)
+    text = torture.shown([("a", 1000), ("b", 2)], 120, "make torture")
     assert "| a | 1,000 | 0 |" in text
-    assert "1,002 in 2 min" in text
+    assert "`make torture`, 2 min" in text

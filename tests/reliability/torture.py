@@ -21,7 +21,7 @@ START, END = "<!-- table -->", "<!-- end of table -->"
 
 MEANING = {
     "write": "a write fails (EIO, ENOSPC), once and from then on",
-    "short": "a write stops short, at each byte; cutting back works, or fails as well",
+    "short": "a write stops short at one byte after another; cutting back works, or fails too",
     "sync": "fsync or fdatasync fails",
     "cut": "cutting back fails",
     "link": "no hard links, or linking fails",
@@ -37,8 +37,8 @@ MEANING = {
 }
 
 
-def injected(table):
-    for name, count in preload.run("faulting", 1, timeout=3600).items():
+def injected(table, every):
+    for name, count in preload.run("faulting", every, timeout=3600).items():
         table.append((MEANING[name], count))
 
 
@@ -47,48 +47,40 @@ def killed(table, kills):
     table.append(("killed before each system call, and in the middle of each write", sum(counts.values())))
     seen = preload.run("killing", "times", kills, timeout=7200)
     half, deeds = seen["left-half-done"], seen["acknowledged-deeds"]
-    table.append(
-        (
-            f"killed at a random time ({half} of them in the middle of a deed, {deeds} deeds acknowledged before)",
-            seen["killed-at-a-random-time"],
-        )
-    )
+    what = f"killed at a random time ({half} in the middle of a deed; {deeds} deeds acknowledged before)"
+    table.append((what, seen["killed-at-a-random-time"]))
 
 
-def tested(table):
-    """The rest of these tests, slow ones too; they note what they tried."""
+def tested(table, marked):
+    """The rest of these tests; they note what they tried."""
+    here = Path(__file__).parent
+    command = [sys.executable, "-m", "pytest", "-q", "-m", marked, str(here)]
+    command += ["--ignore", str(here / "test_injected.py")]
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "counts"
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-m", "slow or not slow", str(Path(__file__).parent)],
-            env={**os.environ, COUNTS: str(notes)},
-            check=False,
-        )
+        done = subprocess.run(command, env={**os.environ, COUNTS: str(notes)}, check=False)
         if done.returncode:
             raise SystemExit("a test failed")
         table.extend(json.loads(text) for text in notes.read_text().splitlines())
 
 
-def shown(table, seconds):
+def shown(table, seconds, command):
     kernel = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
     lines = ["| fault | times | lost |", "|---|---:|---:|"]
     lines += [f"| {what} | {count:,} | 0 |" for what, count in table]
-    return "\n".join(
-        [*lines, "", f"{sum(count for _, count in table):,} in {seconds / 60:.0f} min; {kernel}."]
-    )
+    return "\n".join([*lines, "", f"`{command}`, {seconds / 60:.0f} min; {kernel}."])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=2000)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions: two minutes")
     parser.add_argument("--write", type=Path)
     given = parser.parse_args()
-    os.environ.setdefault("PYTHONFAULTHANDLER", "1")
     start, table = time.monotonic(), []
-    injected(table)
-    killed(table, given.kills)
-    tested(table)
-    text = shown(table, time.monotonic() - start)
+    injected(table, 10 if given.quick else 1)
+    killed(table, 200 if given.quick else 2000)
+    tested(table, "not slow" if given.quick else "slow or not slow")
+    text = shown(table, time.monotonic() - start, "make torture QUICK=1" if given.quick else "make torture")
     print(text)
     if given.write:
         before, _, rest = given.write.read_text().partition(START)
