@@ -255,6 +255,7 @@ impl Store {
         let line = Line {
             offset,
             number: 1,
+            length,
             bytes: &text,
             terminated: true,
         };
