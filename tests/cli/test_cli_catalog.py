@@ -185,3 +185,18 @@ def test_what_cannot_be_read_is_told(run, sessions):
     assert done.code == 0
     assert "folder.jsonl" in done.err
     assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 100, 200])
+def test_tables_fit_the_terminal(run, sessions, monkeypatch, columns):
+    """No line is wider than the terminal; names have room before bars and the last columns."""
+    from sessiontree.cli._output import Screen
+
+    screen = Screen(columns, colour=False, terminal=True)
+    monkeypatch.setattr(Screen, "of_stdout", classmethod(lambda cls: screen))
+    done = run("stats")
+    assert max(map(len, done.lines)) <= columns
+    if columns >= 40:
+        assert "/code/one" in done.out
+    if columns >= 100:
+        assert done.out.count("█" * 10) >= 3

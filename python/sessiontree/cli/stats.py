@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _BAR = 24
+# A name may take so many cells before bars and the last columns give way.
+_NAME = 32
 _MOST_ROWS = 40
 
 
@@ -128,31 +130,31 @@ def _show_tables(tables: list[tuple[str, list[Total]]]) -> None:
         if number:
             say()
         most = max(total.used.cost for total in shown)
-        rows = [[by, "cost", "calls", "sessions", "input", "output", "cached", ""]]
-        rows += [_row(total, most) for total in shown]
-        _show_rows(screen, rows)
+        rows = [[by, "cost", "calls", "sessions", "input", "output", "cached"], *map(_row, shown)]
+        _show_rows(screen, rows, [0.0, *(total.used.cost / most if most else 0.0 for total in shown)])
         if len(totals) > len(shown):
             say(screen.paint(f"… and {len(totals) - len(shown):,} more", "dim"))
 
 
-def _row(total: Total, most: float) -> list[str]:
+def _row(total: Total) -> list[str]:
     used = total.used
     numbers = (total.calls, total.sessions, used.input, used.output, used.cache_read)
-    bar_of = bar(used.cost / most if most else 0.0)
-    return [total.key or "?", f"${used.cost:,.2f}", *(f"{number:,}" for number in numbers), bar_of]
+    return [total.key or "?", f"${used.cost:,.2f}", *(f"{number:,}" for number in numbers)]
 
 
-def _show_rows(screen: Screen, rows: Sequence[Sequence[str]]) -> None:
+def _show_rows(screen: Screen, rows: Sequence[Sequence[str]], shares: Sequence[float]) -> None:
+    """Print a table; its bars have what the names leave, the last columns go where there is no room."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    widths[0] = max(8, min(widths[0], screen.width - sum(widths[1:]) - 2 * len(widths) - 1))
-    for number, row in enumerate(rows):
-        first = pad(one_line(row[0], widths[0]), widths[0])
-        cells = [
-            first,
-            *(cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)),
-            row[-1],
-        ]
-        line = "  ".join(cells).rstrip()
+    wanted = min(widths[0], _NAME)
+    while len(widths) > 2 and wanted + sum(widths[1:]) + 2 * len(widths) > screen.width:
+        widths.pop()
+    room = screen.width - sum(widths[1:]) - 2 * len(widths)
+    widths[0] = max(1, min(widths[0], room - _BAR if room - _BAR > wanted else min(room, wanted)))
+    cells_of_bar = min(_BAR, max(0, room - widths[0] - 1))
+    for number, (row, share) in enumerate(zip(rows, shares, strict=True)):
+        name = pad(one_line(row[0], widths[0]), widths[0])
+        numbers = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=False))
+        line = "  ".join([name, *numbers, bar(share, cells_of_bar)]).rstrip()
         say(screen.paint(line, "bold") if number == 0 else line)
 
 
@@ -164,7 +166,7 @@ def bar(share: float, width: int = _BAR) -> str:
         ('██', '▏', '')
     """
     eighths = round(share * width * 8)
-    if share > 0 and eighths == 0:
+    if share > 0 and width > 0 and eighths == 0:
         eighths = 1
     full, rest = divmod(eighths, 8)
     return "█" * full + _BLOCKS[rest].strip()
