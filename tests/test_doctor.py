@@ -231,6 +231,41 @@ def test_what_is_no_session(tmp_path):
         assert path.read_bytes() == data
 
 
+def test_what_is_appended_during_a_repair_is_kept(write, monkeypatch):
+    """A line that another program appends while the repair is being made is in the repaired file."""
+    path = write(A, b"no json")
+    real, times = doctor._beside, []
+
+    def slow(*arguments):
+        if not times:
+            with open(path, "ab") as file:
+                file.write(line(B) + b"\n")
+        times.append(1)
+        return real(*arguments)
+
+    monkeypatch.setattr(doctor, "_beside", slow)
+    doctor.fix(path)
+    assert chain(path) == ["a", "b"]
+    assert (path.parent / "s.jsonl.bak").read_bytes().endswith(line(B) + b"\n")
+    assert sorted(os.listdir(path.parent)) == ["s.jsonl", "s.jsonl.bak", "s.jsonl.rejected"]
+    sound(path)
+
+
+def test_a_repair_that_fails_changes_nothing(write, monkeypatch):
+    """Where the file cannot be replaced it is as it was, with its copy beside it."""
+    path = write(A, b"no json")
+    before = path.read_bytes()
+
+    def full(*arguments, **how):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(doctor._native, "create_file", full, raising=True)
+    with pytest.raises(OSError, match="No space left"):
+        doctor.fix(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == ["s.jsonl"]
+
+
 def test_backups_never_replace_each_other(write):
     """Each repair leaves a copy of its own."""
     path = write(A, b"one")
