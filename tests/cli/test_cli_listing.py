@@ -161,6 +161,16 @@ def test_the_demo_leaves_no_trace(run, sessions, tmp_path, monkeypatch):
         assert said in done.out
 
 
+def test_the_demo_leaves_the_cache_alone(run, home, write, tmp_path, monkeypatch):
+    """What is saved about the copy of a big session goes with the copy."""
+    monkeypatch.setenv("SESSIONTREE_CACHE_DIR", str(tmp_path / "cache"))
+    entries = [user(f"{n:08x}", f"{n - 1:08x}" if n else None, "x" * 50_000, n) for n in range(120)]
+    write(*entries, name=f"{get_default_session_dir(str(home))}/2026_big.jsonl", id="big", cwd=home)
+    assert run("demo").code == 0
+    assert os.environ["SESSIONTREE_CACHE_DIR"] == str(tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
 def test_the_demo_has_samples(run, home):
     """Without sessions of one's own the demo shows the bundled ones."""
     done = run("demo")

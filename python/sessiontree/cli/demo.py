@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -12,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sessiontree import SessionManager
+from sessiontree._cachedir import CACHE_DIR_VARIABLE
 from sessiontree.cli import _place, listing, tree
 from sessiontree.cli._output import Screen, say
 from sessiontree.cli._text import count, safe, size_text
 from sessiontree.cli.show import size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sessiontree import SessionInfo
 
 _LISTED = 10
+
 SAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "samples")
 
 
@@ -44,12 +47,26 @@ def command(cwd: str | None, session_dir: str | None, samples: bool) -> None:
     if samples:
         infos = show.step(lambda: _sessions(SAMPLES), lambda found: f"{_listed(found)} (bundled samples)")
     listing.show(infos[:_LISTED], everywhere=True)
-    with tempfile.TemporaryDirectory(prefix="sessiontree-demo-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="sessiontree-demo-") as scratch, _cache_in(scratch):
         largest = max(infos, key=lambda info: info.size)
         _life(show, largest, scratch)
         for other in infos if samples else ():
             if other is not largest:
                 _look(show, other, scratch)
+
+
+@contextlib.contextmanager
+def _cache_in(folder: str) -> Iterator[None]:
+    """Keep what is saved about the copies with them: the user's own cache shall not remember the demo."""
+    before = os.environ.get(CACHE_DIR_VARIABLE)
+    os.environ[CACHE_DIR_VARIABLE] = os.path.join(folder, "cache")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[CACHE_DIR_VARIABLE]
+        else:
+            os.environ[CACHE_DIR_VARIABLE] = before
 
 
 def _warm_up() -> None:
