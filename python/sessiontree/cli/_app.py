@@ -11,6 +11,7 @@ from typing import TextIO
 
 import click
 
+from sessiontree._native import VERSION
 from sessiontree.cli._errors import complain, explain
 from sessiontree.cli._text import escape
 from sessiontree.exceptions import SessionWarning
@@ -69,7 +70,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="sessiontree", message="%(prog)s %(version)s")
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 def sessiontree() -> None:
     """Look at and write the conversation histories of AI agents.
 
