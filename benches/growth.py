@@ -41,7 +41,7 @@ def session_columns(name):
 
     return {
         "list": of("list", "list", ("folder",)),
-        "first session": of("first session of", "first", ("root",)),
+        "first session": of("first session of", "first", ("folder",)),
         "find by id": of("find in", "find", ("folder", "cwd", "id")),
         "continue": of("continue the newest of", "recent", ("folder", "cwd")),
     }

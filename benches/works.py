@@ -76,6 +76,7 @@ def opening():
             yield Work(f"open {name}, saved index", "open", (OURS, PI), name, cached=True)
     yield Work("open XL, saved index, 1 MB more", "open", (OURS, PI), "XL", scratch="grown", cached=True)
     yield Work("import", "import")
+    yield Work("import and first use", "import", how={"use": True})
 
 
 def contexts():
