@@ -264,6 +264,13 @@ class Store:
     def persist(self, path: str | PathLike[str], lines: bytes, *, sync: bool = False) -> None:
         """Turn a session in memory into a new file, with ``lines`` at its end; all or nothing."""
 
+    def fork(self, path: str | PathLike[str], header: bytes, *, sync: bool = False) -> bool:
+        """Write the session to a new file behind another header, and go on with that; all or nothing.
+
+        ``header`` is a line with its LF. False, with nothing done, where the old one does not begin
+        the file.
+        """
+
     def sync(self) -> None: ...
     def close(self) -> None:
         """Let go of the file and the index; afterwards there are no rows."""

@@ -207,6 +207,8 @@ class SessionManager(SessionFinder, SessionReader):
         new_id, stamp = new_session_id(settings, id), timestamp(settings)
         path = file_name(folder, stamp, new_id)
         header = forks.fork_header(old, new_id, stamp, cwd, source_file)
+        if store.fork(path, header, sync=settings.durability == "fsync"):
+            return cls(SessionLog(store, settings, path), cwd, folder)
         parts = (part for parts in ([header], forks.body_parts(store)) for part in parts)
         create_file(path, parts, sync=settings.durability == "fsync")
         try:

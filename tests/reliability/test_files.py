@@ -818,13 +818,13 @@ def test_a_fork_of_a_source_that_is_cut_meanwhile_leaves_nothing(path, tmp_path,
     """A source that shrinks while it is copied is an error, and there is no copy."""
     from sessiontree import forks
 
-    plain = forks.body_parts
+    plain = forks.fork_header
 
-    def cut_first(store):
+    def cut_first(*args):
         os.truncate(path, 100)
-        yield from plain(store)
+        return plain(*args)
 
-    monkeypatch.setattr(forks, "body_parts", cut_first)
+    monkeypatch.setattr(forks, "fork_header", cut_first)
     with pytest.raises(SessionFileLostError):
         SessionManager.fork_from(path, "/code", str(tmp_path / "new"))
     assert os.listdir(tmp_path / "new") == []

@@ -303,6 +303,14 @@ impl Store {
         self.backing = Backing::File(made.file);
     }
 
+    /// Goes on with a file that was just made.
+    pub(crate) fn go_on_in(&mut self, path: &Path, made: Made) {
+        path.clone_into(&mut self.path);
+        self.pid = std::process::id();
+        self.writer = None;
+        self.hold(made);
+    }
+
     /// Whether an entry that was just taken in has the id of one that is to be written.
     fn takes_a_new_id(&self, lines: &[u8]) -> bool {
         lines
@@ -431,9 +439,7 @@ impl Store {
         };
         let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
         let made = draft::create(path, &[memory, lead, lines], how.sync)?;
-        path.clone_into(&mut self.path);
-        self.pid = std::process::id();
-        self.hold(made);
+        self.go_on_in(path, made);
         self.index_own(lead.len() as u64, lines)
     }
 

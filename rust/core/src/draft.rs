@@ -9,10 +9,11 @@
 //! the next writer finds what is left over by asking for those names, not by reading a folder of ten
 //! thousand sessions, and tells the living from the dead by their locks.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::place::{self, Claim, Identity};
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ pub const TEMPORARY: &str = ".sessiontree-tmp";
 
 /// How many drafts can be on their way in one folder at once.
 const SLOTS: usize = 16;
+
+/// Bytes that are copied between two looks at whether to go on.
+const PIECE: u64 = 16 << 20;
 
 /// How long to wait for one of them.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -103,6 +107,33 @@ impl Draft {
         write_counted(&self.file, bytes)
             .1
             .map_err(|e| Error::io(e, &self.target))
+    }
+
+    /// Adds a part of another file, copied by the kernel where it can; false if that file ends before.
+    pub(crate) fn copy(
+        &mut self,
+        source: &File,
+        range: Range<u64>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool> {
+        let error = |e| Error::io(e, &self.target);
+        // The kernel does not copy to a file that is open for appending.
+        let mut out = OpenOptions::new();
+        let mut out = out.write(true).open(self.temporary.path()).map_err(error)?;
+        out.seek(SeekFrom::End(0)).map_err(error)?;
+        let mut from = source;
+        from.seek(SeekFrom::Start(range.start)).map_err(error)?;
+        let mut left = range.end - range.start;
+        while left > 0 {
+            if !go_on() {
+                return Err(ErrorKind::Cancelled.into());
+            }
+            match io::copy(&mut from.take(left.min(PIECE)), &mut out).map_err(error)? {
+                0 => return Ok(false),
+                copied => left -= copied,
+            }
+        }
+        Ok(true)
     }
 
     /// Gives the file its name, which nobody may have yet; the open file.

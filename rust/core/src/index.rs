@@ -182,6 +182,13 @@ impl Index {
         self.offset.is_empty()
     }
 
+    /// The lines that began at `from` begin at `to` now.
+    pub(crate) fn move_lines(&mut self, from: u64, to: u64) {
+        for offset in &mut self.offset {
+            *offset = *offset - from + to;
+        }
+    }
+
     /// Adds a row: the line at `offset` of `length` bytes (without its LF).
     pub fn push(&mut self, offset: u64, length: u64, envelope: Envelope) -> Row {
         let row = self.len() as Row;

@@ -11,6 +11,7 @@ pub mod dates;
 pub mod draft;
 pub mod envelope;
 mod error;
+mod fork;
 pub mod header;
 pub mod index;
 pub mod json;

@@ -72,6 +72,13 @@ impl Report {
         }
     }
 
+    /// The lines that began at `from` begin at `to` now.
+    pub(crate) fn move_lines(&mut self, from: u64, to: u64) {
+        for skipped in &mut self.skipped_lines {
+            skipped.byte = skipped.byte - from + to;
+        }
+    }
+
     /// Adds what was met behind the first `lines` lines; there they were counted from 1 again.
     pub(crate) fn add(&mut self, more: Self, lines: u64) {
         self.skipped += more.skipped;
@@ -165,7 +172,7 @@ pub struct Store {
     /// Physical lines that end before `sealed_end`.
     pub(crate) lines: u64,
     /// Up to here a saved index was believed; 0 without one.
-    saved_end: u64,
+    pub(crate) saved_end: u64,
     header: Option<(u64, u64)>,
     /// The header's line.
     header_text: Vec<u8>,
@@ -459,6 +466,13 @@ impl Store {
             Verdict::Pass => Ok(()),
             Verdict::NoSession(reason) => Err(self.no_session(line.number, offset, reason)),
         }
+    }
+
+    /// Takes over the header of a store that holds nothing else.
+    pub(crate) fn take_header_of(&mut self, head: Self) {
+        self.header = head.header;
+        self.header_text = head.header_text;
+        self.session = head.session;
     }
 
     /// The torn tail has become a line of its own, closed by our LF.

@@ -494,6 +494,11 @@ impl Store {
         })
     }
 
+    #[pyo3(signature = (path, header, *, sync = false))]
+    fn fork(&self, py: Python<'_>, path: PathBuf, header: &[u8], sync: bool) -> PyResult<bool> {
+        self.long(py, |core, go_on| core.fork(&path, header, sync, go_on))
+    }
+
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.long(py, |core, _| core.sync())
     }
