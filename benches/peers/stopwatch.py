@@ -100,7 +100,7 @@ def digest_of_body(path):
     with open(path, "rb") as file:
         file.readline()
         for line in file:
-            if not line.startswith(b'{"type":"label"'):
+            if not line.startswith((b'{"type":"label"', b'{"type": "label"')):
                 count += 1
                 sum.update(line)
     return {"entries": count, "hash": sum.hexdigest()[:16]}
