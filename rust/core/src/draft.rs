@@ -120,6 +120,10 @@ impl Draft {
         // The kernel does not copy to a file that is open for appending.
         let mut out = OpenOptions::new();
         let mut out = out.write(true).open(self.temporary.path()).map_err(error)?;
+        if Identity::of(&out.metadata().map_err(error)?) != self.id {
+            // Somebody has put another file, or a link, under the temporary name.
+            return Err(error(io::ErrorKind::ResourceBusy.into()));
+        }
         out.seek(SeekFrom::End(0)).map_err(error)?;
         let mut from = source;
         from.seek(SeekFrom::Start(range.start)).map_err(error)?;
