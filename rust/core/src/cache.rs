@@ -13,10 +13,12 @@
 //! What lies behind the saved end is scanned as ever. Trouble with the cache (a folder that cannot be
 //! written, a full disk) is nobody's trouble: the session is scanned.
 
+use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::saved::{In, Out};
-use crate::lines::{self, Source};
-use crate::store::{Report, Skipped};
+use crate::lines::{self, Line, Source};
+use crate::place as files;
+use crate::store::{Backing, Options, Report, Skipped, Store};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -280,4 +282,71 @@ fn tidy(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A saved index is made, or made anew, once so many bytes were scanned.
+const SAVE_AFTER: u64 = SMALLEST;
+
+impl Store {
+    /// Opens a session file by its saved index, if `cache` has one that can be believed, and scans the
+    /// rest; a scan that was worth it is saved there.
+    pub fn open_cached(
+        path: &Path,
+        options: Options,
+        cache: &Path,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
+        let (file, meta) = files::open_to_read(path).map_err(|e| Error::io(e, path))?;
+        // What stands before the header is judged by this option: one kind of answer is saved.
+        if options.lenient_header {
+            return Self::open_with(path, file, &meta, options, None, go_on);
+        }
+        let saved = load(cache, path, &file, &meta);
+        let store = Self::open_with(path, file, &meta, options, saved, go_on)?;
+        if store.sealed_end - store.saved_end >= SAVE_AFTER {
+            store.save_index(cache);
+        }
+        Ok(store)
+    }
+
+    /// Takes over what a saved index says. The header is read and judged anew.
+    pub(crate) fn believe(&mut self, saved: Saved) -> Result<()> {
+        let (offset, length) = saved.header;
+        let mut text = vec![0; length as usize];
+        lines::read_exact_at(&self.backing, &mut text, offset)
+            .map_err(|e| Error::io(e, &self.path))?;
+        let line = Line {
+            offset,
+            number: 1,
+            length,
+            bytes: &text,
+            terminated: true,
+        };
+        self.take(&line)?;
+        if self.header != Some(saved.header) {
+            let backing = std::mem::replace(&mut self.backing, Backing::Memory(Vec::new()));
+            let held = self.held;
+            *self = Self::empty(std::mem::take(&mut self.path), backing, self.options);
+            self.held = held;
+            return Ok(());
+        }
+        self.index = saved.index;
+        self.report = saved.report;
+        (self.sealed_end, self.end, self.lines) = (saved.sealed_end, saved.sealed_end, saved.lines);
+        self.saved_end = saved.sealed_end;
+        Ok(())
+    }
+
+    fn save_index(&self, cache: &Path) {
+        if let (Backing::File(file), Some(header)) = (&self.backing, self.header) {
+            let what = ToSave {
+                index: &self.index,
+                report: &self.report,
+                sealed_end: self.sealed_end,
+                lines: self.lines,
+                header,
+            };
+            save(cache, &self.path, file, &what);
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! append starts with an LF.
 
 use crate::append::Writer;
-use crate::cache::{self, Saved, ToSave};
+use crate::cache::Saved;
 use crate::envelope::{self, Key, Kind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::header::{self, Verdict};
@@ -32,9 +32,6 @@ const HUGE: u64 = 16 << 20;
 
 /// Bytes read at once where line by line is enough: for the header and the tail.
 const SMALL_CHUNK: usize = 1 << 16;
-
-/// A saved index is made, or made anew, once so many bytes were scanned.
-const SAVE_AFTER: u64 = cache::SMALLEST;
 
 /// A line that is no entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,7 +170,7 @@ pub struct Store {
     pub(crate) lines: u64,
     /// Up to here a saved index was believed; 0 without one.
     pub(crate) saved_end: u64,
-    header: Option<(u64, u64)>,
+    pub(crate) header: Option<(u64, u64)>,
     /// The header's line.
     header_text: Vec<u8>,
     /// The session's id.
@@ -214,28 +211,7 @@ impl Store {
         Self::open_with(path, file, &meta, options, None, go_on)
     }
 
-    /// Opens a session file by its saved index, if `cache` has one that can be believed, and scans the
-    /// rest; a scan that was worth it is saved there.
-    pub fn open_cached(
-        path: &Path,
-        options: Options,
-        cache: &Path,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Self> {
-        let (file, meta) = place::open_to_read(path).map_err(|e| Error::io(e, path))?;
-        // What stands before the header is judged by this option: one kind of answer is saved.
-        if options.lenient_header {
-            return Self::open_with(path, file, &meta, options, None, go_on);
-        }
-        let saved = cache::load(cache, path, &file, &meta);
-        let store = Self::open_with(path, file, &meta, options, saved, go_on)?;
-        if store.sealed_end - store.saved_end >= SAVE_AFTER {
-            store.save_index(cache);
-        }
-        Ok(store)
-    }
-
-    fn open_with(
+    pub(crate) fn open_with(
         path: &Path,
         file: File,
         meta: &Metadata,
@@ -251,47 +227,6 @@ impl Store {
         store.scan(true, go_on)?;
         store.require_header()?;
         Ok(store)
-    }
-
-    /// Takes over what a saved index says. The header is read and judged anew.
-    fn believe(&mut self, saved: Saved) -> Result<()> {
-        let (offset, length) = saved.header;
-        let mut text = vec![0; length as usize];
-        lines::read_exact_at(&self.backing, &mut text, offset)
-            .map_err(|e| Error::io(e, &self.path))?;
-        let line = Line {
-            offset,
-            number: 1,
-            length,
-            bytes: &text,
-            terminated: true,
-        };
-        self.take(&line)?;
-        if self.header != Some(saved.header) {
-            let backing = std::mem::replace(&mut self.backing, Backing::Memory(Vec::new()));
-            let held = self.held;
-            *self = Self::empty(std::mem::take(&mut self.path), backing, self.options);
-            self.held = held;
-            return Ok(());
-        }
-        self.index = saved.index;
-        self.report = saved.report;
-        (self.sealed_end, self.end, self.lines) = (saved.sealed_end, saved.sealed_end, saved.lines);
-        self.saved_end = saved.sealed_end;
-        Ok(())
-    }
-
-    fn save_index(&self, cache: &Path) {
-        if let (Backing::File(file), Some(header)) = (&self.backing, self.header) {
-            let what = ToSave {
-                index: &self.index,
-                report: &self.report,
-                sealed_end: self.sealed_end,
-                lines: self.lines,
-                header,
-            };
-            cache::save(cache, &self.path, file, &what);
-        }
     }
 
     /// Takes the text of a session file that lies in memory.
