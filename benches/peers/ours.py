@@ -21,7 +21,7 @@ start = time.perf_counter()
 import sessiontree
 manager = sessiontree.SessionManager
 if "use" in sys.argv:
-    session = manager.in_memory("/work/app")
+    session = manager.in_memory("/code/app")
     session.append_message({"role": "user", "content": "hello", "timestamp": 0})
     session.build_session_context()
 print(time.perf_counter() - start, sessiontree.CURRENT_SESSION_VERSION)
@@ -42,7 +42,7 @@ def loaded():
     """Import what is imported at the first use; pi's modules are all there before the clock starts."""
     from sessiontree import SessionManager
 
-    session = SessionManager.in_memory("/work/app")
+    session = SessionManager.in_memory("/code/app")
     session.append_message(opening_message())
     session.build_session_context()
     return SessionManager
@@ -160,7 +160,7 @@ def recent(request, clock):
 
 
 def append(request, clock):
-    session = loaded().create("/work/app", request["folder"])
+    session = loaded().create("/code/app", request["folder"])
     session.append_message(opening_message())
     messages = [message(n) for n in range(request["times"])]
     with clock:
@@ -170,7 +170,7 @@ def append(request, clock):
 
 
 def append_many(request, clock):
-    session = loaded().create("/work/app", request["folder"])
+    session = loaded().create("/code/app", request["folder"])
     session.append_message(opening_message())
     messages = [message(n) for n in range(request["times"])]
     with clock:
@@ -194,7 +194,7 @@ def grown(request):
 def fork(request, clock):
     SessionManager = loaded()  # noqa: N806
     with clock:
-        copy = SessionManager.fork_from(request["file"], "/work/other", request["folder"], cache=False)
+        copy = SessionManager.fork_from(request["file"], "/code/other", request["folder"], cache=False)
     return {"leaf": copy.get_leaf_id(), **checked(request, digest_of_body, the_only_file(request["folder"]))}
 
 

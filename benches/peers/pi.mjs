@@ -101,7 +101,7 @@ async function list(onProgress) {
 }
 
 function newSession() {
-	const session = SessionManager.create("/work/app", folder);
+	const session = SessionManager.create("/code/app", folder);
 	session.appendMessage({ role: "assistant", content: [], timestamp: 1 });
 	return session;
 }
@@ -170,7 +170,7 @@ const works = {
 		return { more: session.getEntryCount() - before, more_bytes: grown() };
 	},
 	async fork() {
-		const copy = await timed(() => SessionManager.forkFrom(file, "/work/other", folder));
+		const copy = await timed(() => SessionManager.forkFrom(file, "/code/other", folder));
 		return { leaf: copy.getLeafId(), ...(await checked(() => digestOfBody(theOnlyFile(folder)))) };
 	},
 	async branched() {

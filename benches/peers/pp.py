@@ -37,7 +37,7 @@ def listed(request, clock):
 def append(request, clock):
     from pi_ai.types import AssistantMessage, TextContent, UserMessage
 
-    session = manager().create("/work/app", request["folder"])
+    session = manager().create("/code/app", request["folder"])
 
     def built(number):
         one = message(number)
@@ -55,7 +55,7 @@ def append(request, clock):
 def fork(request, clock):
     manager_class = manager()
     with clock:
-        copy = manager_class.fork_from(request["file"], "/work/other", request["folder"])
+        copy = manager_class.fork_from(request["file"], "/code/other", request["folder"])
     answer = {"leaf": copy.get_leaf_id()}
     if request.get("check"):
         answer["entries"] = digest_of_body(the_only_file(request["folder"]))["entries"]
