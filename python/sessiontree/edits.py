@@ -1,4 +1,4 @@
-"""Context edits: what may be edited, and the form in which an edit is stored (FORMAT.md §5)."""
+"""Context edits: what may be edited, and the form in which an edit is stored (docs/format.md)."""
 
 from __future__ import annotations
 

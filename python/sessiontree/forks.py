@@ -1,6 +1,6 @@
 """New sessions out of old ones: the bytes of a fork and of a branched session.
 
-Lines are copied as they are; only what must change in a line is spliced (FORMAT.md, "Files").
+Lines are copied as they are; only what must change in a line is spliced (docs/format.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Labels: names that label entries give to other entries (FORMAT.md, "The tree").
+"""Labels: names that label entries give to other entries (docs/format.md).
 
 A label entry with a label sets it for its target, one without clears it, wherever in the tree it
 stands. Labels are told in the order in which they were first set.

@@ -305,7 +305,7 @@ def test_file_operations_keep_their_order_and_ignore_what_is_no_path():
 
 
 def naive_cut(entries, start, end, keep):
-    """The rule of FORMAT.md, written down without thought of speed."""
+    """The rule of docs/format.md, written down without thought of speed."""
     roles = [item["message"]["role"] for item in entries]
     points = [i for i in range(start, end) if roles[i] in ("user", "assistant", "custom")]
     if not points:
@@ -427,7 +427,7 @@ def test_aborted_and_empty_summaries_are_refused(response):
 
 
 def test_prompts_name_the_sections_and_can_be_replaced():
-    """The layout is that of FORMAT.md; the wording is the caller's to choose."""
+    """The layout is that of docs/format.md; the wording is the caller's to choose."""
     for prompt in (INITIAL_SUMMARY_PROMPT, UPDATE_SUMMARY_PROMPT, BRANCH_SUMMARY_PROMPT):
         positions = [prompt.index(f"{section}\n") for section in SECTIONS]
         assert positions == sorted(positions)
