@@ -132,8 +132,10 @@ fn an_index_becomes_an_id() {
     assert_eq!(kept("4.0"), end("n3"));
     // A line without a place for an id: the next entry.
     assert_eq!(kept("2"), end("n3"));
-    // Headers, fractions, what is not there, the compaction itself and what follows it: all is kept.
-    for index in ["0", "-0", "3", "1.5", "-1", "99", "1e400", "5", "6"] {
+    // The compaction itself: nothing before it is kept.
+    assert_eq!(kept("5"), end("n4"));
+    // Headers, fractions, what is not there and what follows the compaction: all is kept.
+    for index in ["0", "-0", "3", "1.5", "-1", "99", "1e400", "6"] {
         assert_eq!(kept(index), end("n1"), "{index}");
     }
     for index in ["null", "\"4\"", "{}"] {
@@ -252,9 +254,12 @@ fn twin(text: &str, given: &[String]) -> Vec<Value> {
             let wanted = index
                 .as_ref()
                 .and_then(Value::as_u64)
-                .filter(|&i| i < n as u64 && i > 0);
+                .filter(|&i| i <= n as u64 && i > 0);
             let wanted = wanted.filter(|&i| lines[i as usize]["type"] != "session");
-            let target = wanted.and_then(|i| (i as usize..n).find(usable));
+            let target = wanted.and_then(|i| match i as usize {
+                i if i == n => Some(n),
+                i => (i..n).find(usable),
+            });
             let target = target.or(boundary.filter(|_| index.is_some()));
             if let Some(target) = target {
                 lines[n]["firstKeptEntryId"] = lines[target]["id"].clone();
