@@ -39,6 +39,7 @@ class Files:
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
+    monkeypatch.delenv("SESSIONTREE_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return Files(tmp_path)
 

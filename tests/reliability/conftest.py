@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="package")
 def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SESSIONTREE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
