@@ -244,6 +244,18 @@ class SessionReader:
             found = self._labels.get(id)
             return found[0] if found else None
 
+    def get_labels(self) -> list[tuple[str, str]]:
+        """Give (entry id, label) of all labels, in the order in which they were first set."""
+        with self._lock:
+            self._log.check_open()
+            return [(target, label) for target, label, _ in self._labels if isinstance(target, str)]
+
+    def get_ids(self) -> IdSequence:
+        """Give the ids of all entries in file order, as a lazy sequence; no body is read."""
+        with self._lock:
+            self._log.check_open()
+            return IdSequence(self._log, range(len(self._log.store)))
+
     def get_session_name(self) -> str | None:
         """Give the session's name: the latest one set, trimmed; None if there is none or it was cleared."""
         with self._lock:

@@ -73,6 +73,29 @@ def test_secrets_are_in_no_format(kind, secret):
     assert redactor.count >= 2
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DB_PASSWORD=Sup3rS3cret!x9",
+        '"password": "correct-horse-9Q"',
+        "password=hunter2x",
+        "api_key := 'k-1234'",
+        "client-secret: s3cr3t",
+    ],
+)
+def test_what_is_called_a_password_is_taken_out(text):
+    """The name stays, the value goes; in texts and where a key has the name."""
+    redacted = Redactor().text(f"before {text} after")
+    assert redacted.startswith("before ")
+    assert redacted.endswith(" after")
+    assert "[redacted: named secret]" in redacted
+    assert not any(word in redacted for word in ("Sup3r", "horse", "hunter2x", "1234", "s3cr3t"))
+    assert Redactor()({"data": {"db_password": "abc", "passwordless": "yes"}})["data"] == {
+        "db_password": "[redacted: named secret]",
+        "passwordless": "yes",
+    }
+
+
 def test_own_patterns_come_on_top():
     """A caller's expression is applied too; one that is none is refused by name."""
     redactor = Redactor([r"s3cret-\d+"])

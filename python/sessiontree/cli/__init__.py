@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     import sys
 
+    _stand_in_for_closed()
     try:
         from sessiontree.cli import _app
     except ModuleNotFoundError as error:
@@ -43,3 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return _app.run(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _stand_in_for_closed() -> None:
+    """Let nothing be written where the caller has closed a standard stream (``>&-``)."""
+    import os
+    import sys
+
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for the process

@@ -116,16 +116,22 @@ def entry_id(session: SessionManager, given: str) -> str:
     """
     if session.get_entry(given) is not None:
         return given
-    ids = [entry.get("id") for entry in session.get_entries() if isinstance(entry, dict)]
+    labelled = [target for target, label in session.get_labels() if label == given]
+    if labelled:
+        return _the_one(labelled, f"{given!r} is the label of several entries")
+    ids = session.get_ids()
     alike = list(dict.fromkeys(id for id in ids if isinstance(id, str) and given and id.startswith(given)))
-    if len(alike) > 1:
-        more = f" and {len(alike) - _SHOWN_CANDIDATES} more" if len(alike) > _SHOWN_CANDIDATES else ""
-        raise click.UsageError(
-            f"{given!r} is the beginning of several ids: {', '.join(alike[:_SHOWN_CANDIDATES])}{more}"
-        )
     if not alike:
-        raise NotFoundError(f"no entry has the id {given!r} ({session.get_session_file()})")
-    return alike[0]
+        raise NotFoundError(f"no entry has the id or the label {given!r} ({session.get_session_file()})")
+    return _the_one(alike, f"{given!r} is the beginning of several ids")
+
+
+def _the_one(candidates: list[str], otherwise: str) -> str:
+    if len(candidates) == 1:
+        return candidates[0]
+    rest = len(candidates) - _SHOWN_CANDIDATES
+    more = f" and {rest} more" if rest > 0 else ""
+    raise click.UsageError(f"{otherwise}: {', '.join(candidates[:_SHOWN_CANDIDATES])}{more}")
 
 
 def session_argument(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -55,6 +55,17 @@ _KEPT = ("id", "parentId")
 _KEPT_OF_IMAGES = (*_KEPT, "data")
 
 
+# What is called a password is one, whatever it looks like: the name and the sign before it stay.
+_NAMED = re.compile(
+    r"""(?ix)
+    ((?:[A-Za-z0-9_.-]*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?token|auth[_-]?token))
+    ["']? \s* (?: := | => | [:=] ) \s* ["']?)
+    ([^\s"',;\\]{4,})
+    """
+)
+_NAME = re.compile(r"(?i)(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?token|auth[_-]?token)\Z")
+
+
 class Redactor:
     r"""Replaces secrets in entries by ``[redacted: what]``.
 
@@ -85,7 +96,16 @@ class Redactor:
         for name, pattern in self._rules:
             text, count = pattern.subn(f"[redacted: {name}]", text)
             self.count += count
+        text, count = _NAMED.subn(r"\1[redacted: named secret]", text)
+        self.count += count
         return text
+
+    def _named(self, key: Any, value: str) -> str:
+        """Give a member's text without secrets; all of it is one where its key says so."""
+        if isinstance(key, str) and value and _NAME.search(key):
+            self.count += 1
+            return "[redacted: named secret]"
+        return self.text(value)
 
     def _value(self, root: Any) -> Any:
         """Copy containers level by level: nesting has no limit."""
@@ -95,7 +115,7 @@ class Redactor:
             container, key = work.pop()
             value = container[key]
             if isinstance(value, str):
-                container[key] = self.text(value)
+                container[key] = self._named(key, value)
             elif isinstance(value, dict):
                 container[key] = copy = dict(value)
                 kept = _KEPT_OF_IMAGES if copy.get("type") == "image" else _KEPT
