@@ -45,3 +45,16 @@ def test_a_closed_standard_output_is_no_fault(tmp_path):
     command = f"{sys.executable} -m sessiontree list --json --session-dir {tmp_path} >&-"
     done = subprocess.run(command, shell=True, check=False, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_settings_file_that_cannot_be_read_is_said(tmp_path, monkeypatch, capsys):
+    """The file is named, the defaults count, and the exit code is 1."""
+    from sessiontree.cli import main
+
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path))
+    (tmp_path / "settings.json").write_text("{bad")
+    assert main(["settings", "compaction.enabled", "--cwd", str(tmp_path)]) == 1
+    out = capsys.readouterr()
+    assert out.out == "true\n"
+    assert "settings.json" in out.err
+    assert "defaults" in out.err

@@ -8,6 +8,7 @@ import click
 
 from sessiontree import jsontext
 from sessiontree.cli import _model, _place
+from sessiontree.cli._errors import complain
 from sessiontree.cli._output import json_text, say, say_json
 from sessiontree.cli._text import safe
 
@@ -33,8 +34,13 @@ def command(key: str | None, value: str | None, unset: bool, cwd: str | None, as
     Exit codes: 0 fine, 1 failed, 2 wrong usage.
     """
     settings = _model.settings_of(_place.Place(cwd, None))
+    unreadable = settings.drain_errors()
+    for problem in unreadable:
+        complain(f"{problem.error} (the defaults count instead)")
+    failed = int(bool(unreadable))
     if key is None:
-        return _say_all(settings.get_settings(), as_json=as_json)
+        _say_all(settings.get_settings(), as_json=as_json)
+        return failed
     if unset and value is not None:
         raise click.UsageError("--unset takes a setting out: it goes with no VALUE")
     if unset:
@@ -42,7 +48,7 @@ def command(key: str | None, value: str | None, unset: bool, cwd: str | None, as
     elif value is not None:
         settings.set(key, _meant(value))
     say(json_text(settings.get(key)))
-    return 0
+    return failed
 
 
 def _meant(value: str) -> Any:
@@ -52,13 +58,12 @@ def _meant(value: str) -> Any:
         return value
 
 
-def _say_all(settings: dict[str, Any], *, as_json: bool) -> int:
+def _say_all(settings: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         say_json(settings)
-        return 0
+        return
     for name, value in _flat(settings, ""):
         say(f"{safe(name, keep='')} = {json_text(value)}")
-    return 0
 
 
 def _flat(value: dict[str, Any], before: str) -> list[tuple[str, Any]]:
