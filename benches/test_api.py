@@ -141,7 +141,7 @@ def test_fork(benchmark, tmp_path):
     copies = []
 
     def fork():
-        copies.append(SessionManager.fork_from(path, "/work/other", str(tmp_path), cache=False))
+        copies.append(SessionManager.fork_from(path, "/code/other", str(tmp_path), cache=False))
         return copies[-1]
 
     copy = benchmark(fork)
