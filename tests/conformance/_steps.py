@@ -103,6 +103,9 @@ class Steps:
             value = call(method, args, UNDEFINED_IS_NOT_NULL.get(op, ()))
         if op == "buildSessionProjection":
             return projection(value)
+        if op == "getChildren" and args and args[0] is UNDEFINED:
+            # Python's None is null; entries without the key are picked from all of them.
+            value = [e for e in session.get_entries() if isinstance(e, dict) and "parentId" not in e]
         if value is None and op in MAYBE_UNDEFINED:
             return UNDEFINED
         return os.fspath(value) if isinstance(value, os.PathLike) else plain(value)
