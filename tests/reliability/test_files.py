@@ -6,7 +6,7 @@ import shutil
 import socket
 
 import pytest
-from sessiontree import SessionManager, migrations
+from sessiontree import SessionManager
 from sessiontree.exceptions import (
     ConcurrentWriterWarning,
     EntryNotFoundError,
@@ -35,11 +35,6 @@ from .sessions import (
     state,
     text_of,
     user,
-)
-
-# Other parts of the library that these tests need.
-needs_migration = pytest.mark.skipif(
-    not hasattr(migrations, "migrated_parts"), reason="there is no migration yet"
 )
 
 
@@ -664,7 +659,6 @@ def test_read_only_sessions_write_nothing(path, tmp_path):
     assert os.listdir(tmp_path) == ["s.jsonl"]
 
 
-@needs_migration
 def test_version_1_is_migrated_in_memory_for_readers_and_follows_the_file(tmp_path):
     """A read-only session of an old version shows the current one, writes nothing, and refreshes."""
     path = make_version_1(tmp_path / "s.jsonl")
@@ -680,7 +674,6 @@ def test_version_1_is_migrated_in_memory_for_readers_and_follows_the_file(tmp_pa
     assert path.read_bytes() == data + line(more)
 
 
-@needs_migration
 def test_migration_happens_once_and_keeps_owner_and_mode(tmp_path):
     """A writable open of an old version replaces the file at once, with its mode and through its link."""
     path, link = make_version_1(tmp_path / "s.jsonl"), tmp_path / "link.jsonl"

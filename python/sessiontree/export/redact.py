@@ -1,6 +1,6 @@
-"""Taking secrets out of what is shown or passed on: API keys, tokens, passwords in URLs.
+"""Taking secrets out of what is shown or passed on: API keys, tokens, passwords.
 
-The patterns are those of the detect-secrets project, which keeps them up to date; own patterns come
+What is called a password, a secret or a key is one, whatever it looks like. The other patterns are those of the detect-secrets project, which keeps them up to date; own patterns come
 on top. Redaction works on the values of an entry (keys stay), before anything is drawn, so that all
 formats show the same.
 """
