@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import tenacity
+
 from sessiontree.compaction._effects import Ask, Call, Pause, Steps
 from sessiontree.compaction.requests import (
     RetryCallbacks,
@@ -63,28 +65,58 @@ def asked(
     """Ask until there is an answer, an error that stays, or no attempt is left."""
     hooks = callbacks or RetryCallbacks()
     policy = request.retry or RetryPolicy(enabled=False)
-    most = policy.max_retries if policy.enabled else 0
-    attempt = 0
+    retrying = _retrying(policy)
+    retrying.begin()
+    state = tenacity.RetryCallState(retrying, fn=None, args=(), kwargs={})
     last_error: str | None = None
     try:
-        response = yield from _attempt(summarizer, request)
-        while attempt < most and is_transient(response) and _is_patient(policy, response):
-            attempt += 1
-            last_error = response.error_message or "unknown error"
-            delay_ms = max(policy.delay_ms(attempt), 1000 * (response.retry_after or 0))
-            yield from _told(hooks.on_retry_scheduled, attempt, most, delay_ms, last_error)
-            yield Pause(delay_ms / 1000)
-            yield from _told(hooks.on_retry_attempt_start)
-            response = yield from _attempt(summarizer, request)
+        while True:
+            todo = retrying.iter(retry_state=state)
+            if isinstance(todo, tenacity.DoAttempt):
+                response = yield from _attempt(summarizer, request)
+                state.set_result(response)
+            elif isinstance(todo, tenacity.DoSleep):
+                last_error = response.error_message or "unknown error"
+                retries, delay_ms = state.attempt_number, 1000 * todo
+                yield from _told(hooks.on_retry_scheduled, retries, policy.max_retries, delay_ms, last_error)
+                state.prepare_for_next_attempt()
+                yield Pause(todo)
+                yield from _told(hooks.on_retry_attempt_start)
+            else:
+                break
     except SummarizationError:
-        if attempt:
-            yield from _told(hooks.on_retry_finished, False, attempt, last_error)
+        if last_error is not None:
+            yield from _told(hooks.on_retry_finished, False, _retries(state), last_error)
         raise
-    if attempt:
+    if last_error is not None:
         failed = response.stop_reason in ("error", "aborted")
         final = response.error_message if response.stop_reason == "error" else None
-        yield from _told(hooks.on_retry_finished, not failed, attempt, final)
+        yield from _told(hooks.on_retry_finished, not failed, _retries(state), final)
     return response
+
+
+def _retrying(policy: RetryPolicy) -> tenacity.Retrying:
+    """When to ask again, and when to give up; the attempts and the waits themselves are steps."""
+    most = policy.max_retries if policy.enabled else 0
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_result(
+            lambda response: is_transient(response) and _is_patient(policy, response)
+        ),
+        stop=tenacity.stop_after_attempt(most + 1),
+        wait=lambda state: _wait_seconds(policy, state),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+
+
+def _wait_seconds(policy: RetryPolicy, state: tenacity.RetryCallState) -> float:
+    """The policy's wait, or what the provider asks for if that is longer."""
+    response: SummaryResponse | None = state.outcome.result() if state.outcome else None
+    asked_for = response.retry_after if response else None
+    return max(policy.delay_ms(state.attempt_number) / 1000, asked_for or 0)
+
+
+def _retries(state: tenacity.RetryCallState) -> int:
+    return state.attempt_number - 1
 
 
 def _is_patient(policy: RetryPolicy, response: SummaryResponse) -> bool:
