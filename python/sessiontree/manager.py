@@ -233,11 +233,12 @@ class SessionManager(SessionFinder, SessionReader):
         conversation: bool = False,
         parent: Any = make.UNSET,
         needs: tuple[object, ...] = (),
+        label: str | None = None,
     ) -> Any:
         """Append what ``build(id, parent id, timestamp, *own)`` gives; the leaf moves when it is written.
 
-        Where the file turns out to be another one than before, all is done once more, on that one;
-        entries with the ids in ``needs`` must be in it.
+        A ``label`` for it goes out in the same write, or neither does. Where the file turns out to be another
+        one than before, all is done once more, on that one; entries with the ids in ``needs`` must be in it.
         """
         with self._lock:
             for _ in range(_TRIES):
@@ -247,7 +248,14 @@ class SessionManager(SessionFinder, SessionReader):
                 leaf = self.get_leaf_id()
                 above = leaf if parent is make.UNSET else parent
                 entry = build(self._new_id(), above, timestamp(self._log.options), *own)
-                if self._write(jsontext.dumps(entry) + b"\n", leaf, entry["id"], conversation=conversation):
+                lines, last_id = jsontext.dumps(entry) + b"\n", entry["id"]
+                if label:
+                    last_id = self._new_id({entry["id"]})
+                    named = make.label_entry(
+                        last_id, entry["id"], timestamp(self._log.options), entry["id"], label
+                    )
+                    lines += jsontext.dumps(named) + b"\n"
+                if self._write(lines, leaf, last_id, conversation=conversation):
                     return entry
             raise self._restless()
 
@@ -474,10 +482,13 @@ class SessionManager(SessionFinder, SessionReader):
         details: Any = None,
         from_hook: bool | None = None,
         usage: Any = None,
+        *,
+        label: str | None = None,
     ) -> str:
         """Move the leaf to an entry (None: before all) and append what happened on the branch left.
 
-        All or nothing: if the summary cannot be written, the leaf stays. Gives the new entry's id.
+        All or nothing: if the summary, and its ``label`` if one is given, cannot be written, the leaf stays.
+        Gives the summary's id.
 
         Raises:
             EntryNotFoundError: no entry has ``entry_id``.
@@ -487,7 +498,9 @@ class SessionManager(SessionFinder, SessionReader):
             left = self.get_leaf_id() or "root"
             own = (left, summary, details, usage, from_hook)
             needs = () if entry_id is None else (entry_id,)
-            return self._append_for_id(make.branch_summary_entry, *own, parent=entry_id, needs=needs)
+            return self._append_for_id(
+                make.branch_summary_entry, *own, parent=entry_id, needs=needs, label=label
+            )
 
     def create_branched_session(self, leaf_id: str) -> str | None:
         """Make a session of the path to an entry alone, and go on in it.

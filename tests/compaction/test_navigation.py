@@ -1,7 +1,10 @@
 """Going to another place of the tree: where one ends up, what is taken along, and all or nothing."""
 
 import asyncio
+import errno
+import resource
 import threading
+from pathlib import Path
 
 import pytest
 from sessiontree.compaction import (
@@ -236,19 +239,50 @@ def test_a_message_that_arrives_meanwhile(tree):
     assert tree.session.get_leaf_entry()["message"]["content"] == "news"
 
 
+def test_a_label_for_the_place_where_the_session_is(tree):
+    """There is nothing to leave, but the label is set."""
+    result = navigate(
+        tree.session, tree.leaf, label="here", summarize=True, model=MODEL, summarizer=says("S")
+    )
+    assert (result.cancelled, result.summary_entry) == (False, None)
+    assert tree.session.get_label(tree.leaf) == "here"
+
+
+@pytest.fixture
+def file_limit():
+    """Sets the size that no file of this process may exceed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (soft if size is None else size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 @pytest.mark.parametrize("summarize", [False, True])
-def test_a_label_that_cannot_be_written(tree, summarize):
-    """All or nothing: the session goes back to where it was."""
+def test_a_disk_that_fills_up(tmp_path, file_limit, summarize):
+    """All or nothing, at every byte of summary and label: memory and file are as they were."""
+    tree = Tree(SessionManager.create("/c", tmp_path))
+    path = Path(tree.session.get_session_file())
+    size, tries = path.stat().st_size, 0
+    while (failed := _limited(tree, file_limit, size + tries, summarize)) is not None:
+        file_limit(None)
+        assert failed.errno == errno.EFBIG
+        assert tree.unchanged()
+        assert path.stat().st_size == size
+        tries += 1
+    file_limit(None)
+    assert path.stat().st_size == size + tries
+    assert tries > 100
 
-    def full(*_args):
-        raise OSError(28, "No space left on device")
 
-    tree.session.append_label_change = full
-    with pytest.raises(OSError, match="No space"):
+def _limited(tree, file_limit, size, summarize):
+    """What going to the other branch fails with, where files can have so many bytes."""
+    file_limit(size)
+    try:
         navigate(
             tree.session, tree.left_end, label="x", summarize=summarize, model=MODEL, summarizer=says("S")
         )
-    assert tree.session.get_leaf_id() == tree.leaf
+    except OSError as error:
+        return error
+    return None
 
 
 def test_a_hook_sees_the_plan_and_may_cancel(tree):

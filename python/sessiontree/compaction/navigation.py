@@ -52,8 +52,10 @@ class NavigableSession(Protocol):
         details: Any = None,
         from_hook: bool | None = None,
         usage: Any = None,
+        *,
+        label: str | None = None,
     ) -> str:
-        """Go to an entry and append a branch summary; gives its id."""
+        """Go to an entry and append a branch summary with its label, both or none; gives the summary's id."""
 
     def append_label_change(self, target_id: str, label: str | None) -> str:
         """Set a label."""
@@ -229,7 +231,9 @@ def _steps(session: NavigableSession, wish: _Wish, options: Options) -> Steps[Na
         raise EntryNotFoundError(f'there is no entry "{wish.target_id}"')
     old_leaf = session.get_leaf_id()
     if wish.target_id == old_leaf:
-        return NavigationResult(cancelled=False, old_leaf_id=old_leaf, new_leaf_id=old_leaf)
+        if wish.label:
+            session.append_label_change(wish.target_id, wish.label)
+        return NavigationResult(cancelled=False, old_leaf_id=old_leaf, new_leaf_id=session.get_leaf_id())
     if wish.summarize and (wish.model is None or wish.summarizer is None):
         raise ValueError("a summary needs a model and a summarizer")
     plan = _plan(session, wish, old_leaf)
@@ -319,19 +323,13 @@ def _gone(
     *,
     from_hook: bool,
 ) -> NavigationResult:
-    """Change the session; if the label cannot be set, it goes back to where it was."""
+    """Change the session by one write, or go back to where it was."""
     leaf, text = _destination(session, target)
     entry_id = None
-    try:
-        if summary is not None and summary.summary:
-            entry_id = _branch_with_summary(session, leaf, summary, from_hook=from_hook)
-        else:
-            _go(session, leaf)
-        if plan.label:
-            session.append_label_change(entry_id or plan.target_id, plan.label)
-    except BaseException:
-        _go(session, plan.old_leaf_id)
-        raise
+    if summary is not None and summary.summary:
+        entry_id = _branch_with_summary(session, leaf, summary, plan.label, from_hook=from_hook)
+    else:
+        _moved(session, leaf, plan)
     return NavigationResult(
         cancelled=False,
         editor_text=text,
@@ -340,6 +338,16 @@ def _gone(
         new_leaf_id=session.get_leaf_id(),
         from_hook=from_hook and entry_id is not None,
     )
+
+
+def _moved(session: NavigableSession, leaf: str | None, plan: NavigationPlan) -> None:
+    try:
+        _go(session, leaf)
+        if plan.label:
+            session.append_label_change(plan.target_id, plan.label)
+    except BaseException:
+        _go(session, plan.old_leaf_id)
+        raise
 
 
 def _destination(session: NavigableSession, target: Any) -> tuple[str | None, str | None]:
@@ -371,7 +379,13 @@ def _go(session: NavigableSession, leaf: str | None) -> None:
 
 
 def _branch_with_summary(
-    session: NavigableSession, leaf: str | None, summary: BranchSummaryResult, *, from_hook: bool
+    session: NavigableSession,
+    leaf: str | None,
+    summary: BranchSummaryResult,
+    label: str | None,
+    *,
+    from_hook: bool,
 ) -> str:
     details = {"readFiles": summary.read_files or [], "modifiedFiles": summary.modified_files or []}
-    return session.branch_with_summary(leaf, summary.summary or "", details, from_hook, summary.usage)
+    text, usage = summary.summary or "", summary.usage
+    return session.branch_with_summary(leaf, text, details, from_hook, usage, label=label)
