@@ -54,6 +54,10 @@ def test_a_dry_run_asks_nobody(run, long, model):
     assert plan["messagesToSummarize"] > 10
     assert f"{plan['tokensBefore']:,} tokens" in text
     assert plan["firstKeptEntryId"] in text
+    assert plan["messagesToSummarize"] + plan["turnPrefixMessages"] + plan["messagesKept"] == 20
+    assert 500 <= plan["tokensKept"] < 800
+    assert plan["tokensToSummarize"] + plan["tokensKept"] == plan["tokensBefore"]
+    assert f"about {plan['tokensKept']:,} tokens" in text
     assert run("compact", long, "--dry-run").out.startswith("nothing to do")
     assert model == []
     with open(long, "rb") as file:

@@ -10,7 +10,7 @@ from sessiontree import SessionManager
 from sessiontree.cli import _model, _place
 from sessiontree.cli._output import say, say_json
 from sessiontree.cli._text import count, safe
-from sessiontree.compaction import Compactor
+from sessiontree.compaction import Compactor, estimate_tokens
 
 if TYPE_CHECKING:
     from sessiontree.compaction import CompactionPreparation
@@ -62,7 +62,9 @@ def command(
     if dry_run:
         about = {"provider": "", "id": "", "contextWindow": context_window}
         with place.open(session) as opened:
-            _say_plan(Compactor(opened, about, _nobody, settings=settings).prepare(), as_json=as_json)
+            preparation = Compactor(opened, about, _nobody, settings=settings).prepare()
+            plan = None if preparation is None else _plan(opened, preparation)
+        _say_plan(plan, as_json=as_json)
         return 0
     about = _model.described(place, model, context_window)
     summarizer = _model.summarizer(about, base_url)
@@ -97,28 +99,43 @@ def _nobody(request: Any) -> Any:
     raise AssertionError(request)
 
 
-def _say_plan(preparation: CompactionPreparation | None, *, as_json: bool) -> None:
-    if as_json:
-        say_json(None if preparation is None else _plan_json(preparation))
-    elif preparation is None:
-        say("nothing to do: all of the context is recent, or it was compacted just now")
-    else:
-        split = len(preparation.turn_prefix_messages)
-        say(f"context: {preparation.tokens_before:,} tokens")
-        say(f"to be summarised: {count(len(preparation.messages_to_summarize), 'message')}")
-        if preparation.is_split_turn:
-            say(f"and, apart, the first {count(split, 'message')} of the turn that is cut in two")
-        if preparation.previous_summary:
-            say("the summary before is brought up to date")
-        say(f"kept from: {safe(preparation.first_kept_entry_id, keep='')}")
-
-
-def _plan_json(preparation: CompactionPreparation) -> dict[str, Any]:
+def _plan(session: SessionManager, preparation: CompactionPreparation) -> dict[str, Any]:
+    """What a compaction would do, with estimates of the tokens on either side of the cut."""
+    kept = _kept_messages(session, preparation.first_kept_entry_id)
+    history, prefix = preparation.messages_to_summarize, preparation.turn_prefix_messages
     return {
         "tokensBefore": preparation.tokens_before,
         "firstKeptEntryId": preparation.first_kept_entry_id,
-        "messagesToSummarize": len(preparation.messages_to_summarize),
-        "turnPrefixMessages": len(preparation.turn_prefix_messages),
+        "messagesToSummarize": len(history),
+        "turnPrefixMessages": len(prefix),
+        "tokensToSummarize": sum(map(estimate_tokens, [*history, *prefix])),
+        "messagesKept": len(kept),
+        "tokensKept": sum(map(estimate_tokens, kept)),
         "isSplitTurn": preparation.is_split_turn,
         "updatesSummary": bool(preparation.previous_summary),
     }
+
+
+def _kept_messages(session: SessionManager, first_kept_id: str) -> list[Any]:
+    entries = session.build_session_projection().entries
+    ids = [entry.source_entry.get("id") for entry in entries]
+    start = ids.index(first_kept_id) if first_kept_id in ids else len(ids)
+    return [message for entry in entries[start:] for message in entry.messages]
+
+
+def _say_plan(plan: dict[str, Any] | None, *, as_json: bool) -> None:
+    if as_json:
+        say_json(plan)
+        return
+    if plan is None:
+        say("nothing to do: all of the context is recent, or it was compacted just now")
+        return
+    say(f"context: {plan['tokensBefore']:,} tokens")
+    summarised = count(plan["messagesToSummarize"], "message")
+    if plan["isSplitTurn"]:
+        summarised += f" and, apart, the first {plan['turnPrefixMessages']} of the turn that is cut in two"
+    say(f"to be summarised: {summarised}, about {plan['tokensToSummarize']:,} tokens")
+    if plan["updatesSummary"]:
+        say("the summary before is brought up to date")
+    kept = count(plan["messagesKept"], "message")
+    say(f"kept: {kept}, about {plan['tokensKept']:,} tokens, from {safe(plan['firstKeptEntryId'], keep='')}")
