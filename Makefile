@@ -38,8 +38,8 @@ format: setup ## put Rust and Python sources into their layout
 stubs: build ## compare the native module with its stub
 	$(BIN)/python -m mypy.stubtest sessiontree._native --mypy-config-file pyproject.toml --allowlist tests/stubtest-allowlist.txt
 
-conformance: build ## 350 recorded scenarios of pi 1.6.0
-	$(BIN)/python tests/conformance/compare.py --candidate "$(BIN)/python tests/conformance/adapter.py"
+conformance: build ## 350 recorded scenarios of pi 1.6.0 (STRICT=1: key order and file text as well)
+	$(BIN)/python tests/conformance/compare.py $(if $(STRICT),--strict) --candidate "$(BIN)/python tests/conformance/adapter.py"
 
 interop: build ## sessiontree and the real pi on the same files (needs npm)
 	$(BIN)/python -m pytest tests/interop

@@ -10,6 +10,8 @@ from normalise import UNDEFINED, Map, Set, js_len, utf8
 LONG = 20000
 # pi's functions whose first list argument may come with an index by id, which sessiontree builds itself.
 INDEXED = frozenset(["buildContextEntries", "buildSessionProjection", "buildSessionContext"])
+# pi's functions whose "nothing" is null; that of the others is undefined.
+NULLING = frozenset(["getLatestCompactionEntry", "findMostRecentSession"])
 
 
 def file_ops(value):
@@ -56,7 +58,7 @@ def call_(run, request, _host):
 
     def result():
         value = call(public(snake(name)), args)
-        return UNDEFINED if value is None else plain(value)
+        return UNDEFINED if value is None and name not in NULLING else plain(value)
 
     out = attempt(run, result)
     if request.get("showArgs"):

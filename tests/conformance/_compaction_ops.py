@@ -68,7 +68,7 @@ def prepare_compaction(run, request, host):
 
     def use(session, done):
         out = {"results": [attempt(run, lambda s=s: plain(prepared(run, session, s))) for s in settings]}
-        return {"steps": done, **out} if done else out
+        return {**out, "steps": done} if done else out
 
     return with_session(run, request, host, use)
 

@@ -22,6 +22,8 @@ INFO_FIELDS = (
     "first_message",
     "all_messages_text",
 )
+# Fields of pi's results that are absent where Python's have None.
+_OPTIONAL = frozenset(["previousSummary", "estimatedTokensAfter"])
 _NESTING = 100
 
 
@@ -31,7 +33,8 @@ def plain(value, depth=0):
         return tree([value])[0]
     if is_record(value):
         fields = [f.name for f in dataclasses.fields(value)]
-        return {camel(name): plain(getattr(value, name), depth + 1) for name in fields}
+        out = {camel(name): plain(getattr(value, name), depth + 1) for name in fields}
+        return {k: v for k, v in out.items() if v is not None or k not in _OPTIONAL}
     if isinstance(value, dict) or depth > _NESTING:
         return value
     if isinstance(value, Mapping):

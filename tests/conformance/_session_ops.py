@@ -178,8 +178,9 @@ def list_all(run, request, _host):
     return {**out, "progress": seen, "withoutProgress": listing(run, lambda: listed(None), cancel)}
 
 
-def maybe(value):
-    return value if value is None else str(value)
+def maybe(value, nothing=None):
+    """A path, or what stands for none: null or undefined, by the function."""
+    return nothing if value is None else str(value)
 
 
 def find_most_recent(run, request, _host):
@@ -193,9 +194,8 @@ def find_by_id(run, request, _host):
     run.put_files(request.get("files"))
     cwd = run.optional(request, "cwd", run.cwd)
     session_id = run.dec(request["id"])
-    return attempt(
-        run, lambda: maybe(public("SessionManager").find_by_id(cwd, session_id, folder(run, request)))
-    )
+    find = public("SessionManager").find_by_id
+    return attempt(run, lambda: maybe(find(cwd, session_id, folder(run, request)), UNDEFINED))
 
 
 def default_session_dir(run, request, _host):

@@ -23,11 +23,17 @@ USAGE = {
 }
 
 
+# The options of pi's calls, in the order in which it gives them.
+ORDER = ("apiKey", "headers", "env", "sessionId", "reasoning", "cacheRetention")
+BRANCH_ORDER = ("apiKey", "headers", "env", "reasoning", "cacheRetention", "sessionId")
+
+
 class PlannedModel:
     """A summarizer that gives the answers a request plans and keeps what it was asked, as pi's call."""
 
-    def __init__(self, run, request):
+    def __init__(self, run, request, order=ORDER):
         self.run = run
+        self.order = order
         self.planned = list(request.get("responses") or [])
         self.calls = []
 
@@ -67,7 +73,7 @@ class PlannedModel:
         return {
             "model": dict(asked.model),
             "context": {"messages": messages},
-            "options": {k: v for k, v in options.items() if v is not None},
+            "options": {k: options[k] for k in self.order if options[k] is not None},
         }
 
 
@@ -165,7 +171,7 @@ def generate_summary(run, request, host):
 
 
 def generate_branch_summary(run, request, host):
-    model = PlannedModel(run, request)
+    model = PlannedModel(run, request, BRANCH_ORDER)
     asked = clean(run.dec(request.get("options") or {}))
     wanted = {**MODEL, **asked.pop("model", {})}
     options = {**call_options(run, asked, host)}
