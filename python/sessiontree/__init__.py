@@ -45,6 +45,12 @@ if TYPE_CHECKING:
         Compactor as Compactor,
     )
     from sessiontree.compaction import (
+        RetryCallbacks as RetryCallbacks,
+    )
+    from sessiontree.compaction import (
+        RetryPolicy as RetryPolicy,
+    )
+    from sessiontree.compaction import (
         Summarizer as Summarizer,
     )
     from sessiontree.compaction import (
@@ -271,6 +277,8 @@ _HOMES: Final = {
         "CompactionResult",
         "Compactor",
         "DEFAULT_COMPACTION_SETTINGS",
+        "RetryCallbacks",
+        "RetryPolicy",
         "SUMMARIZATION_SYSTEM_PROMPT",
         "Summarizer",
         "SummaryRequest",

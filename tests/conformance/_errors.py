@@ -74,6 +74,17 @@ def summarization(error, _path, _target, _fork):
     return f"{label} failed: {error.detail or 'Unknown error'}"
 
 
+def branch_error(text):
+    """The error that a branch summary's result tells, in pi's words."""
+    detail = re.search(r'the model failed with "(.*)"$', text, re.DOTALL)
+    if "called a tool" in text:
+        return "Branch summarization attempted to call a tool"
+    if "output limit" in text:
+        return f"Branch summarization failed: {TOO_LONG}"
+    told = "Unknown error" if detail is None or detail[1] == "unknown error" else detail[1]
+    return f"Branch summarization failed: {told}"
+
+
 def settings(error, _path, _target, _fork):
     """Tokens must be whole numbers; an entry of modelOverrides must be an object."""
     wanted = "a non-negative safe integer" if error.key.endswith("Tokens") else "an object"

@@ -2,6 +2,7 @@
 
 from _compaction_ops import prepared, with_entries, with_session
 from _encode import plain
+from _errors import branch_error
 from _names import clean, given, public
 from _session_ops import attempt
 from normalise import UNDEFINED
@@ -77,6 +78,17 @@ class PlannedModel:
         }
 
 
+class RetryLog(list):
+    """What the callbacks of retries are told, in the oracle's form."""
+
+    def callbacks(self):
+        return public("RetryCallbacks")(
+            on_retry_scheduled=lambda *told: self.append(["scheduled", *told]),
+            on_retry_attempt_start=lambda: self.append(["start"]),
+            on_retry_finished=lambda *told: self.append(["finished", *(t for t in told if t is not None)]),
+        )
+
+
 def call_options(run, request, host):
     """The keywords that all functions which ask a model take."""
     return given(
@@ -128,16 +140,19 @@ def compacted(run, request, host, session, done):
     out["prepared"] = attempt(run, prepare)
     if not found or found[0] is UNDEFINED:
         return out
-    model = PlannedModel(run, request)
+    model, log = PlannedModel(run, request), RetryLog()
     made = []
 
     def ask():
         wanted = {**MODEL, **run.dec(request.get("model") or {})}
-        made.append(public("compact")(found[0], wanted, model, **call_options(run, request, host)))
+        options = {**call_options(run, request, host), "callbacks": log.callbacks()}
+        made.append(public("compact")(found[0], wanted, model, **options))
         return plain(made[0])
 
     out["result"] = attempt(run, ask)
     out["calls"] = model.calls
+    if request.get("retry"):
+        out["retryLog"] = run.enc(list(log))
     if made and request.get("append") is not False:
         append(run, session, made[0], out)
     return out
@@ -185,6 +200,8 @@ def generate_branch_summary(run, request, host):
     def use(entries):
         def ask():
             result = plain(public("generate_branch_summary")(entries, wanted, model, **options))
+            if result["error"] is not None:
+                result["error"] = branch_error(result["error"])
             return {k: v for k, v in result.items() if v is not None and v is not False}
 
         return {**attempt(run, ask), "calls": model.calls}

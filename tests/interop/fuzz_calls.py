@@ -2,7 +2,7 @@
 
 import json
 
-from fuzz_sessions import SessionMaker
+from fuzz_models import ModelMaker
 
 JSON_PIECES = [
     "{", "}", "[", "]", ",", ":", '"', '"a"', '"\\u00e9"', '"\\ud83d"', '"\\udE00"', "\\", "null", "true", "false",
@@ -32,7 +32,7 @@ SETTING_VALUES = [
 MESSAGE_FUNCTIONS = ["convertToLlm", "serializeConversation", "estimateContextTokens", "estimateTokens"]
 
 
-class CallMaker(SessionMaker):
+class CallMaker(ModelMaker):
     """Requests whose arguments are values and not files."""
 
     def messages(self):

@@ -32,6 +32,10 @@ DEVIATING = {
     "odd-time": "B29: pi's comparator is not an order",
     "sealed-by-reading": "B11: pi writes on opening",
     "extra-header": "B38: pi drops unknown header fields",
+    "blank-summary": "B34, B35: pi stores no text, and tells it from none",
+    "no-budget": "B36: pi drops the limit instead of refusing",
+    "second-writer": "B12: pi does not see it",
+    "lost-file": "B03 to B06: pi writes files without a header, or elsewhere",
 }
 PIECES = [
     "a",
@@ -73,9 +77,12 @@ class SessionMaker:
     def text(self, most=8):
         return "".join(self.random.choice(PIECES) for _ in range(self.random.randrange(most)))
 
-    def some_text(self):
-        """Text that is not blank: a blank summary is told from none in pi alone (B35)."""
-        return "S" + self.text()
+    def summary(self):
+        """Mostly not blank: pi alone tells a blank summary from none."""
+        if self.chance(0.9):
+            return "S" + self.text()
+        self.tags.add("blank-summary")
+        return self.random.choice(["", " ", "\n\ufeff"])
 
     def value(self, depth=0):
         kind = self.random.randrange(7 if depth < 3 else 4)
@@ -184,7 +191,7 @@ class SessionMaker:
             "thinking_level_change": lambda: {"thinkingLevel": self.random.choice(["off", "low", "high"])},
             "usage": lambda: {"kind": "k", "provider": "p", "model": "m", "usage": self.usage()},
             "compaction": lambda: {
-                "summary": self.some_text(),
+                "summary": self.summary(),
                 "firstKeptEntryId": some_id,
                 "tokensBefore": 100,
             },
@@ -320,7 +327,7 @@ class SessionMaker:
             ("appendMessage", [self.message(1704070000000)]),
             ("appendThinkingLevelChange", ["high"]),
             ("appendModelChange", ["p", self.text(3)]),
-            ("appendCompaction", [self.some_text(), target, 5]),
+            ("appendCompaction", [self.summary(), target, 5]),
             ("appendCustomEntry", ["x", self.value()]),
             ("appendCustomMessageEntry", ["x", self.text(), True]),
             ("appendSessionInfo", [self.text()]),
@@ -333,7 +340,30 @@ class SessionMaker:
             ("createBranchedSession", [target]),
         ]
         op, args = self.random.choice(steps)
-        return {"op": op, "args": args}
+        return self.meddling() if self.chance(0.04) else {"op": op, "args": args}
+
+    def meddling(self):
+        """What another program does to the file, or a change to another one."""
+        line = self.line(
+            {"type": "custom", "id": "other", "parentId": None, "timestamp": "", "customType": "o"}
+        )
+        kind = self.random.randrange(5)
+        if kind == 0:
+            self.tags.add("second-writer")
+            return {"op": "$append", "args": ["session.jsonl", {"text": line + "\n"}]}
+        if kind == 1:
+            self.tags.add("lost-file")
+            return {"op": "$unlink", "args": ["session.jsonl"]}
+        if kind == 2:
+            self.tags.add("second-writer")
+            return {
+                "op": "$append",
+                "args": ["session.jsonl", {"text": line[: self.random.randrange(len(line))]}],
+            }
+        if kind == 3:
+            return {"op": "newSession"}
+        self.tags.add("lost-file")
+        return {"op": "setSessionFile", "args": ["<dir>/session.jsonl"]}
 
     def reads(self, ids):
         step = {"op": self.random.choice(READS)}
@@ -382,35 +412,6 @@ class SessionMaker:
             "op": self.random.choice(["list", "listAll", "findMostRecent"]),
             "cwd": "/code/proj",
             "files": files,
-        }
-
-    def settings(self):
-        return {
-            "enabled": True,
-            "reserveTokens": 1000,
-            "keepRecentTokens": self.random.choice([0, 1, 5, 20, 100]),
-        }
-
-    def compaction(self):
-        file, _ = self.file()
-        op = self.random.choice(["prepareCompaction", "projectedTokens", "compact"])
-        return {"op": op, "file": file, "settings": self.settings()}
-
-    def cut(self):
-        return {"op": "findCutPoint", "file": self.file()[0], "keepRecentTokens": [0, 1, 5, 20, 100]}
-
-    def branches(self):
-        file, ids = self.file()
-        pair = [self.random.choice([*ids, None]) for _ in range(2)]
-        if self.chance(0.5):
-            return {"op": "prepareBranchEntries", "file": file, "tokenBudgets": [0, 10, 50]}
-        if pair[1] is None:
-            return {"op": "generateBranchSummary", "file": file, "options": {"reserveTokens": 1000}}
-        return {
-            "op": "collectEntriesForBranchSummary",
-            "file": file,
-            "oldLeafId": pair[0],
-            "targetId": pair[1],
         }
 
 
