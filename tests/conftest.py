@@ -14,6 +14,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 REQUIRABLE = {
     "SESSIONTREE_SHARED": "SESSIONTREE_REQUIRE_SHARED",
     "pi is not available": "SESSIONTREE_REQUIRE_PI",
+    "no browser": "SESSIONTREE_REQUIRE_BROWSER",
 }
 
 

@@ -1,28 +1,10 @@
-"""A headless browser for pages, and sessions to draw."""
+"""Sessions to draw."""
 
 import json
-import shutil
 
 import pytest
+from browser import browser  # noqa: F401 - a fixture
 from sessiontree import SessionManager
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver):
-        pytest.skip("chromium and chromedriver are not installed")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    flags = "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
-    for flag in [*flags.split(), "disable-component-update", "disable-sync", "window-size=1300,800"]:
-        options.add_argument(f"--{flag}")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield started
-    started.quit()
 
 
 def user(text):

@@ -35,6 +35,7 @@ COMMANDS = {
     "shrink": "shrink",
     "catalog": "catalog",
     "export": "export",
+    "serve": "serve",
     "demo": "demo",
 }
 # What drawings become where an encoding has only letters.

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
     from sessiontree.manager import SessionManager
 
+_BATCH = 64
+"""How many entries are read at once."""
+
+_LOOK = 2000
+
 PartKind = Literal["markdown", "plain", "json", "image", "thinking", "call", "result"]
 
 _TITLES = {
@@ -83,26 +88,43 @@ class Item:
     def first_words(self) -> str:
         """The beginning of the first text, on one line."""
         for part in self.parts:
-            if part.kind != "image" and part.text.strip():
-                return " ".join(part.text.split())[:80]
+            if part.kind != "image":
+                # Only the beginning is looked at, however long the text is.
+                words = " ".join(part.text[:_LOOK].split())
+                if words:
+                    return words[:80]
         return ""
+
+    def all_text(self) -> str:
+        """Everything that a page shows of it, for a search."""
+        shown = [part.text for part in self.parts if part.kind != "image"]
+        return "\n".join([self.title, self.label, *(part.title for part in self.parts), *shown])
 
 
 def items(session: SessionManager, rows: Any, change: Any = None) -> Iterator[Item]:
-    """Give the items of some rows; ``change`` is applied to each entry first (redaction)."""
+    """Give the items of some rows; ``change``, a `Redactor`, is applied to what they show first."""
     log = session._log  # noqa: SLF001 - the pages are drawn from rows, which the manager does not show
-    for start in range(0, len(rows), 256):
-        batch = rows[start : start + 256]
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH]
         for row, entry in zip(batch, log.entries(batch), strict=True):
-            yield _item(session, row, log.store.parent(row), change(entry) if change else entry)
+            label = _label(session, entry)
+            if change is None:
+                yield _item(row, log.store.parent(row), entry, label)
+            else:
+                yield _item(row, log.store.parent(row), change(entry), change.text(label))
 
 
-def _item(session: SessionManager, row: int, parent: int, entry: Any) -> Item:
+def _label(session: SessionManager, entry: Any) -> str:
+    id = entry.get("id") if isinstance(entry, dict) else None
+    label = session.get_label(id) if isinstance(id, str) else None
+    return text_of(label) if label else ""
+
+
+def _item(row: int, parent: int, entry: Any, label: str) -> Item:
     if not isinstance(entry, dict):
         return Item(row, parent, "", "value", "Value", "", "", [Part("json", text_of(entry))])
     id = entry.get("id")
     kind = text_of(entry.get("type", ""))
-    label = session.get_label(id) if isinstance(id, str) else None
     made = Item(
         row=row,
         parent=parent,
@@ -110,7 +132,7 @@ def _item(session: SessionManager, row: int, parent: int, entry: Any) -> Item:
         kind=kind,
         title=_ENTRY_TITLES.get(kind, kind or "Entry"),
         time=text_of(entry.get("timestamp", "")),
-        label=text_of(label) if label else "",
+        label=label,
     )
     if kind == "message":
         _add_message(made, entry.get("message"))

@@ -1,152 +1,228 @@
 "use strict";
-(() => {
-  // nodes: [row, parent row, kind, first words, label, id], in file order.
-  const { nodes, leaf } = JSON.parse(document.getElementById("data").textContent);
-  const main = document.getElementById("entries");
-  const articles = Array.from(main.children);
-  const tree = document.getElementById("tree");
+// What the exported page and the viewer share: the tree at the side, going from entry to entry, search, keys,
+// theme. Where entries come from is the source's business:
+//   ready()            -> promise; the first entry to go to has been asked for
+//   count()            -> number of lines of the tree
+//   line(i)            -> { row, depth, on, kind, words, label }, or null while it is not at hand
+//   lineOf(row)        -> its line, or -1
+//   show(row)          -> promise of the entry's element, once the branch that holds it is in the middle, or null
+//   step(row, by)      -> promise of the row that far away on the branch; by may be -Infinity or Infinity
+//   resolve(name)      -> promise of the row that a fragment names, or -1
+//   find(words, tell)  -> promise of rows; tell(rows so far, whether that is all); may be called again meanwhile
+//   labels()           -> promise of [row, label]
+const startPage = (source) => {
+  const $ = (id) => document.getElementById(id);
+  const [tree, search, found, labels, help] = ["tree", "search", "found", "labels", "help"].map($);
+  const root = document.documentElement;
   const LINE = 22;
-  let path = new Set();
+  // Browsers cannot scroll further than some ten million pixels: beyond that, lines move faster than the bar.
+  const HIGHEST = 8e6;
   let here = -1;
 
   // ---- the tree at the side: only the lines in view exist
-  const children = nodes.map(() => []);
-  const roots = [];
-  nodes.forEach(([row, parent]) => (parent >= 0 && parent !== row ? children[parent] : roots).push(row));
-  const lines = [];
-  const seen = new Set();
-  const lay = (start) => {
-    const stack = [[start, 0]];
-    while (stack.length > 0) {
-      const [row, depth] = stack.pop();
-      if (seen.has(row)) continue;
-      seen.add(row);
-      lines.push([row, depth]);
-      const below = children[row];
-      const deeper = below.length > 1 ? depth + 1 : depth;
-      for (let i = below.length - 1; i >= 0; i--) stack.push([below[i], deeper]);
-    }
-  };
-  roots.forEach(lay);
-  nodes.forEach(([row]) => { if (!seen.has(row)) lay(row); });
-  const lineOf = new Map(lines.map(([row], i) => [row, i]));
   const holder = document.createElement("div");
-  holder.style.height = `${lines.length * LINE}px`;
   tree.append(holder);
-
-  const drawTree = () => {
-    const first = Math.max(0, Math.floor(tree.scrollTop / LINE) - 20);
-    const last = Math.min(lines.length, first + Math.ceil(tree.clientHeight / LINE) + 40);
-    const made = [];
-    for (let i = first; i < last; i++) {
-      const [row, depth] = lines[i];
-      const [, , kind, words, label] = nodes[row];
-      const a = document.createElement("a");
-      a.href = `#e${row}`;
-      a.style.top = `${i * LINE}px`;
-      a.style.paddingLeft = `${6 + Math.min(depth, 20) * 12}px`;
-      a.className = (path.has(row) ? "on" : "off") + (row === here ? " here" : "");
-      a.textContent = `${kind}: ${words}`;
-      if (label) {
-        const tag = document.createElement("span");
-        tag.className = "tag";
-        tag.textContent = label;
-        a.append(tag);
-      }
-      made.push(a);
+  const room = () => {
+    const height = Math.min(source.count() * LINE, HIGHEST);
+    const span = Math.max(1, height - tree.clientHeight);
+    return { height, factor: Math.max(1, (source.count() * LINE - tree.clientHeight) / span) };
+  };
+  const drawLine = (line, top) => {
+    const a = document.createElement("a");
+    a.style.top = `${top}px`;
+    if (line === null) return a;
+    a.href = `#e${line.row}`;
+    a.style.paddingLeft = `${6 + Math.min(line.depth, 20) * 12}px`;
+    a.className = (line.on ? "on" : "off") + (line.row === here ? " here" : "");
+    const words = document.createElement("bdi");
+    words.textContent = `${line.kind}: ${line.words}`;
+    a.append(words);
+    if (line.label) {
+      const tag = document.createElement("span");
+      tag.className = "tag";
+      tag.textContent = line.label;
+      a.prepend(tag);
     }
+    return a;
+  };
+  const drawTree = () => {
+    const { height, factor } = room();
+    holder.style.height = `${height}px`;
+    const hidden = tree.scrollTop * factor;
+    const first = Math.max(0, Math.floor(hidden / LINE) - 10);
+    const last = Math.min(source.count(), first + Math.ceil(tree.clientHeight / LINE) + 20);
+    const made = [];
+    for (let i = first; i < last; i++) made.push(drawLine(source.line(i), tree.scrollTop + i * LINE - hidden));
     holder.replaceChildren(...made);
   };
-  tree.addEventListener("scroll", () => requestAnimationFrame(drawTree));
-  addEventListener("resize", drawTree);
+  const bringLine = (i) => {
+    if (i < 0 || tree.clientHeight === 0) return;
+    const { factor } = room();
+    const top = i * LINE - tree.scrollTop * factor;
+    if (top < 0 || top > tree.clientHeight - LINE) tree.scrollTop = (i * LINE - tree.clientHeight / 2) / factor;
+  };
+  let asked = false;
+  const redraw = () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; drawTree(); });
+  };
+  tree.addEventListener("scroll", redraw);
+  addEventListener("resize", redraw);
 
-  // ---- one branch in the middle
-  const upwards = (row) => {
-    const set = new Set();
-    for (let at = row; at >= 0 && !set.has(at); at = nodes[at][1]) set.add(at);
-    return set;
+  // ---- going to an entry
+  let going = 0;
+  const mark = (element) => {
+    document.querySelectorAll("article.here").forEach((other) => other.classList.remove("here"));
+    element.classList.add("here");
   };
-  const deepest = (row) => {
-    // Follow the branch on: the newest child, until there is none.
-    const met = new Set();
-    for (let at = row; !met.has(at); ) {
-      met.add(at);
-      if (children[at].length === 0) return at;
-      at = children[at][children[at].length - 1];
-    }
-    return row;
-  };
-  const showBranch = (row) => {
-    path = upwards(row);
-    articles.forEach((article, i) => article.classList.toggle("away", !path.has(i)));
-    drawTree();
-  };
-  const go = (row, scroll) => {
-    if (row < 0 || row >= nodes.length) return;
-    if (!path.has(row)) showBranch(deepest(row));
-    if (here >= 0) articles[here].classList.remove("here");
+  const go = async (row, { open = "" } = {}) => {
+    const mine = ++going;
+    const element = await source.show(row);
+    if (element === null || mine !== going) return;
     here = row;
-    articles[row].classList.add("here");
-    if (scroll) articles[row].scrollIntoView({ block: "start" });
-    const top = lineOf.get(row) * LINE;
-    if (top < tree.scrollTop || top > tree.scrollTop + tree.clientHeight - LINE) tree.scrollTop = top - tree.clientHeight / 2;
+    mark(element);
+    if (open) unfold(element, open);
+    element.scrollIntoView({ block: "start" });
+    bringLine(source.lineOf(row));
     drawTree();
+    paint();
   };
-  const fromHash = () => {
-    const wanted = decodeURIComponent(location.hash.slice(1));
-    const numbered = /^e(\d+)$/.exec(wanted);
-    const row = numbered && Number(numbered[1]) < nodes.length ? Number(numbered[1]) : nodes.findIndex((n) => n[5] === wanted);
-    if (row >= 0) go(row, true);
+  const step = async (by) => {
+    const row = await source.step(here, by);
+    if (row >= 0) go(row);
+  };
+  const fromHash = async () => {
+    let name = location.hash.slice(1);
+    try { name = decodeURIComponent(name); } catch { /* a stray % stands for itself */ }
+    const row = name ? await source.resolve(name) : -1;
+    if (row >= 0) await go(row);
   };
   addEventListener("hashchange", fromHash);
 
   // ---- search: in all branches
-  const search = document.getElementById("search");
-  const found = document.getElementById("found");
-  let texts = null;
   let hits = [];
   let at = -1;
-  const run = () => {
-    hits.forEach((row) => articles[row].classList.remove("hit"));
-    const words = search.value.toLowerCase();
-    texts = texts ?? articles.map((a) => a.textContent.toLowerCase());
-    hits = words ? nodes.map((n) => n[0]).filter((row) => texts[row].includes(words)) : [];
-    hits.forEach((row) => articles[row].classList.add("hit"));
-    at = -1;
-    found.textContent = words ? `${hits.length} found` : "";
+  let complete = true;
+  let run = 0;
+  const wanted = () => search.value.trim().toLowerCase();
+  const unfold = (element, words) => {
+    element.querySelectorAll("details").forEach((d) => { d.open = d.open || d.textContent.toLowerCase().includes(words); });
   };
-  const next = (step) => {
+  const paint = () => {
+    // What was looked for is set off in the entry at hand; elements stay as they are.
+    if (!window.Highlight) return;
+    const words = wanted();
+    const ranges = [];
+    const walk = document.createTreeWalker(document.querySelector("article.here") ?? document.createElement("i"), NodeFilter.SHOW_TEXT);
+    while (words && ranges.length < 1000 && walk.nextNode()) {
+      const text = walk.currentNode.data.toLowerCase();
+      if (text.length !== walk.currentNode.data.length) continue;
+      for (let i = text.indexOf(words); i >= 0; i = text.indexOf(words, i + words.length)) {
+        const range = new Range();
+        range.setStart(walk.currentNode, i);
+        range.setEnd(walk.currentNode, i + words.length);
+        ranges.push(range);
+      }
+    }
+    CSS.highlights.set("found", new Highlight(...ranges));
+  };
+  const tellFound = () => {
+    const more = complete ? "" : "+";
+    found.textContent = wanted() === "" ? "" : at < 0 ? `${hits.length}${more} found` : `${at + 1} of ${hits.length}${more}`;
+  };
+  const look = async () => {
+    const mine = ++run;
+    [hits, at, complete] = [[], -1, wanted() === ""];
+    tellFound();
+    paint();
+    if (complete) { source.find("", () => false); return; }
+    await source.find(wanted(), (rows, all) => {
+      if (mine !== run) return false;
+      [hits, complete] = [rows, all];
+      tellFound();
+      return true;
+    });
+  };
+  const next = (by) => {
     if (hits.length === 0) return;
-    at = (at + step + hits.length) % hits.length;
-    found.textContent = `${at + 1} of ${hits.length}`;
-    articles[hits[at]].querySelectorAll("details").forEach((d) => { d.open = d.open || d.textContent.toLowerCase().includes(search.value.toLowerCase()); });
-    go(hits[at], true);
+    at = at < 0 && by < 0 ? hits.length - 1 : (at + by + hits.length) % hits.length;
+    tellFound();
+    go(hits[at], { open: wanted() });
   };
   let timer;
-  search.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(run, 150); });
-  search.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") { event.preventDefault(); clearTimeout(timer); if (at < 0) run(); next(event.shiftKey ? -1 : 1); }
-    if (event.key === "Escape") { search.value = ""; run(); search.blur(); }
+  let looked = null;
+  const lookOnce = () => {
+    clearTimeout(timer);
+    if (looked?.words !== wanted()) looked = { words: wanted(), done: look() };
+    return looked.done;
+  };
+  search.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(lookOnce, 150); });
+  search.addEventListener("keydown", async (event) => {
+    if (event.key === "Enter") {
+      event.preventDefault();
+      const by = event.shiftKey ? -1 : 1;
+      const done = lookOnce();
+      if (hits.length === 0) await done;
+      next(by);
+    }
+    if (event.key === "Escape") { search.value = ""; lookOnce(); search.blur(); }
   });
 
-  // ---- keyboard and theme
-  const root = document.documentElement;
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "dark" : "light";
-  const toggle = () => { root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; };
-  document.getElementById("theme").addEventListener("click", toggle);
-  const step = (by) => {
-    const rows = nodes.map((n) => n[0]).filter((row) => path.has(row));
-    go(rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(here) + by))], true);
+  // ---- labels
+  const fillLabels = async () => {
+    const all = await source.labels();
+    const options = [new Option(`Labels (${all.length})`, ""), ...all.map(([row, label]) => new Option(label.slice(0, 80), row))];
+    labels.replaceChildren(...options);
+    labels.hidden = all.length === 0;
+  };
+  labels.addEventListener("change", () => {
+    if (labels.value !== "") go(Number(labels.value));
+    labels.selectedIndex = 0;
+    labels.blur();
+  });
+
+  // ---- theme, side, help, keys
+  const stored = (value) => {
+    // A page from a file may have no storage.
+    try { return value === undefined ? localStorage.getItem("theme") : localStorage.setItem("theme", value); } catch { return null; }
+  };
+  const theme = (name) => { root.dataset.theme = name; };
+  const before = stored();
+  theme(before === "dark" || before === "light" ? before : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  const toggleTheme = () => { theme(root.dataset.theme === "dark" ? "light" : "dark"); stored(root.dataset.theme); };
+  const toggleSide = () => { document.body.classList.toggle("flip"); bringLine(source.lineOf(here)); drawTree(); };
+  const narrow = matchMedia("(max-width: 50rem)");
+  tree.addEventListener("click", (event) => { if (narrow.matches && event.target.closest("a")) document.body.classList.remove("flip"); });
+  $("theme").addEventListener("click", toggleTheme);
+  $("side").addEventListener("click", toggleSide);
+  $("keys").addEventListener("click", () => help.showModal());
+  $("close").addEventListener("click", () => help.close());
+  const fold = () => {
+    const all = document.querySelectorAll("article.here details");
+    const open = !Array.from(all).some((d) => d.open);
+    all.forEach((d) => { d.open = open; });
+  };
+  const acts = {
+    "/": () => search.focus(), j: () => step(1), k: () => step(-1), g: () => step(-Infinity), G: () => step(Infinity),
+    n: () => next(1), N: () => next(-1), o: fold, b: toggleSide, t: toggleTheme, "?": () => help.showModal(),
   };
   addEventListener("keydown", (event) => {
-    if (event.target === search || event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = { "/": () => search.focus(), j: () => step(1), k: () => step(-1), t: toggle, n: () => next(1), N: () => next(-1), o: () => articles[here]?.querySelectorAll("details").forEach((d) => { d.open = !d.open; }) }[event.key];
-    if (act) { event.preventDefault(); act(); }
+    const typing = event.target instanceof Element && event.target.closest("input, select, textarea, dialog");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(acts, event.key)) return;
+    event.preventDefault();
+    acts[event.key]();
   });
 
-  showBranch(leaf >= 0 ? leaf : nodes.length - 1);
-  if (location.hash) fromHash();
-  else drawTree();
-  root.dataset.ready = "yes";
-})();
+  const begin = async () => {
+    await source.ready();
+    await fillLabels();
+    drawTree();
+    if (location.hash) await fromHash();
+    bringLine(source.lineOf(here));
+    drawTree();
+    root.dataset.ready = "yes";
+  };
+  const done = begin();
+  return { go, redraw, fillLabels, done, here: () => here };
+};

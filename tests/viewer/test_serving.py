@@ -1,0 +1,233 @@
+"""The command, and the data that its pages ask for."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sessiontree import SessionManager
+
+from .conftest import PROGRAM, SRC
+
+
+def user(text):
+    return {"role": "user", "content": text, "timestamp": 0}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "sessions"
+
+
+@pytest.fixture
+def session(folder):
+    session = SessionManager.create("/code/shop", session_dir=folder)
+    session.append_message(user("count the apples"))
+    return session
+
+
+def listed(viewer, count=1, seconds=20, **query):
+    until = time.monotonic() + seconds
+    while True:
+        page = viewer.get("sessions", **query).json
+        if page["total"] >= count or time.monotonic() > until:
+            return page
+        time.sleep(0.05)
+
+
+def opened(viewer, session):
+    """The place of a session's page, and where its leaf stands."""
+    listed(viewer)
+    at = viewer.session(session.get_session_file())
+    return at, viewer.get(at + "place").json
+
+
+def test_ctrl_c_ends_it_at_once_and_cleanly(serve, session, folder):
+    """With a page open, it ends with code 0 and says nothing."""
+    viewer = serve(folder)
+    at, _ = opened(viewer, session)
+    with socket.create_connection(("127.0.0.1", viewer.port)) as stream:
+        request = f"GET {viewer.place}{at}events HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: sessiontree={viewer.token}\r\n\r\n"
+        stream.sendall(request.encode())
+        assert b"text/event-stream" in stream.recv(4096)
+        began = time.monotonic()
+        assert viewer.end() == (0, "")
+        assert time.monotonic() - began < 5
+
+
+def run(*arguments):
+    environment = {**os.environ, "PYTHONPATH": SRC}
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, "serve", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_port_in_use_is_one_clear_line(folder):
+    """It names the port and what to do, and exits with 1."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("--port", str(port), "--session-dir", str(folder), "--no-open")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert f"port {port} of 127.0.0.1 is in use" in done.stderr
+    assert "--port" in done.stderr
+
+
+def test_a_port_can_be_chosen_and_taken_again(serve, session, folder):
+    """--port is the port, also right after the viewer before has ended."""
+    first = serve(folder)
+    port = first.port
+    opened(first, session)
+    first.end()
+    assert serve(folder, "--port", str(port)).port == port
+
+
+def test_the_list_can_be_searched_and_sorted(serve, session, folder):
+    """All words must occur in name, first words or directory; texts are found through the catalog."""
+    other = SessionManager.create("/code/bank", session_dir=folder)
+    other.append_message(user("why is the ledger wrong"))
+    other.append_session_info("Ledger")
+    viewer = serve(folder)
+    listed(viewer, 2)
+    names = [s["name"] or s["words"] for s in viewer.get("sessions", sort="name").json["sessions"]]
+    assert names == ["Ledger", "count the apples"]
+    assert [s["cwd"] for s in listed(viewer, q="shop APPLES")["sessions"]] == ["/code/shop"]
+    until = time.monotonic() + 20
+    while not (hits := viewer.get("search", q="the ledg").json) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert [(hit["role"], hit["entry"]) for hit in hits] == [("user", other.get_entries()[0]["id"])]
+    assert viewer.get("search", q="!").json == []
+
+
+def test_new_sessions_come_onto_the_list(serve, session, folder):
+    """Whoever looks sees a session that began after the viewer."""
+    viewer = serve(folder)
+    listed(viewer)
+    SessionManager.create("/code", session_dir=folder).append_message(user("new"))
+    assert listed(viewer, 2)["total"] == 2
+
+
+def test_windows_give_what_was_asked_for(serve, session, folder):
+    """Lines and entries come in windows of the branch; the other branch's lines are off it."""
+    first = session.get_leaf_id()
+    left = [session.append_message(user(f"left {n}")) for n in range(30)]
+    session.branch(first)
+    right = [session.append_message(user(f"right {n}")) for n in range(30)]
+    viewer = serve(folder)
+    at, place = opened(viewer, session)
+    stamp = place["state"]["stamp"]
+    assert (place["length"], place["index"], place["state"]["count"]) == (31, 30, 61)
+    entries = viewer.get(at + "entries", stamp=stamp, leaf=place["leaf"], **{"from": 10}, count=3).json
+    assert ["right 9" in entries[0], "right 11" in entries[2], len(entries)] == [True, True, 3]
+    lines = viewer.get(at + "lines", stamp=stamp, leaf=place["leaf"], **{"from": 0}, count=100).json
+    assert len(lines) == 61
+    assert sum(line[2] for line in lines) == 31
+    elsewhere = viewer.get(at + "place", stamp=stamp, at=left[3], leaf=place["leaf"]).json
+    assert (elsewhere["index"], elsewhere["length"]) == (4, 31)
+    assert elsewhere["leaf"] != place["leaf"]
+    assert viewer.get(at + "place", stamp=stamp, at="nobody").json["row"] == -1
+    assert viewer.get(at + "find", stamp=stamp, q="RIGHT 2").json == [[33, *range(51, 61)], None]
+    assert viewer.get(at + "place", stamp=stamp, at=right[0]).json["row"] == 31
+
+
+def test_odd_requests_are_refused_in_a_line(serve, session, folder):
+    """Numbers that are none, rows that do not exist and old stamps give 4xx or nothing, never a fault."""
+    viewer = serve(folder)
+    at, place = opened(viewer, session)
+    stamp = place["state"]["stamp"]
+    assert viewer.get(at + "entries", stamp=stamp, leaf="x").status == 400
+    assert viewer.get(at + "entries", stamp=stamp, leaf="9" * 400).status == 400
+    assert viewer.get(at + "entries", stamp="old").status == 409
+    assert viewer.get(at + "entries", stamp=stamp, leaf=10**9, **{"from": -5}).json == []
+    assert viewer.get(at + "entry", stamp=stamp, row=10**9).json == ""
+    assert viewer.get(at + "lines", stamp=stamp, leaf=-7, **{"from": 10**9}).json == []
+    assert viewer.get(at + "image", row=0, part=0).status == 404
+    assert viewer.get("sessions", **{"from": "x"}).status == 400
+    assert viewer.end() == (0, "")
+
+
+def test_images_are_images(serve, folder, session):
+    """A picture has its bytes and type; what only claims to be one, or could run, has none."""
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    kinds = [("image/png", pixel), ("image/svg+xml", pixel), ("text/html", pixel), ("image/png", "<b>")]
+    blocks = [{"type": "image", "mimeType": kind, "data": data} for kind, data in kinds]
+    session.append_message({"role": "user", "content": blocks, "timestamp": 0})
+    viewer = serve(folder)
+    at, _ = opened(viewer, session)
+    answers = [viewer.get(at + "image", row=1, part=part) for part in range(5)]
+    assert [answer.status for answer in answers] == [200, 404, 404, 404, 404]
+    assert answers[0].headers["content-type"] == "image/png"
+    assert answers[0].body.startswith(b"\x89PNG")
+
+
+def events(viewer, at):
+    """Read what the stream of a session tells."""
+    with socket.create_connection(("127.0.0.1", viewer.port), timeout=20) as stream:
+        request = f"GET {viewer.place}{at}events HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: sessiontree={viewer.token}\r\n\r\n"
+        stream.sendall(request.encode())
+        for line in stream.makefile("rb"):
+            if line.startswith(b"data: "):
+                yield json.loads(line[6:])
+
+
+def test_a_reader_never_sees_half_a_line(serve, session, folder):
+    """While a line is being written piece by piece, the stream tells of nothing; when it is whole, of one entry."""
+    viewer = serve(folder)
+    at, _ = opened(viewer, session)
+    told = events(viewer, at)
+    assert next(told)["count"] == 1
+    entry = {
+        "type": "message",
+        "id": "whole001",
+        "parentId": session.get_leaf_id(),
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "message": user("piece by piece"),
+    }
+    line = json.dumps(entry).encode() + b"\n"
+    with open(session.get_session_file(), "ab", buffering=0) as file:
+        for start in range(0, len(line), 40):
+            file.write(line[start : start + 40])
+            time.sleep(0.15)
+            if start + 40 < len(line):
+                state = viewer.get(at + "place").json["state"]
+                assert state["count"] == 1
+    assert next(told)["count"] == 2
+    now = viewer.get(at + "place").json
+    assert "piece by piece" in viewer.get(at + "entry", stamp=now["state"]["stamp"], row=1).json
+
+
+def test_a_file_that_is_replaced_is_noticed(serve, session, folder):
+    """Rows of the old file are refused; the stream tells the new stamp."""
+    viewer = serve(folder)
+    at, _ = opened(viewer, session)
+    told = events(viewer, at)
+    first = next(told)
+    path = Path(session.get_session_file())
+    text = path.read_text().replace("apples", "pears")
+    other = path.with_suffix(".new")
+    other.write_text(text + text.splitlines()[1].replace(session.get_leaf_id(), "0other00") + "\n")
+    other.replace(path)
+    assert next(told)["stamp"] != first["stamp"]
+    assert viewer.get(at + "entry", stamp=first["stamp"], row=0).status == 409
+    now = viewer.get(at + "place").json
+    assert "pears" in viewer.get(at + "entry", stamp=now["state"]["stamp"], row=0).json
+
+
+def test_nothing_is_written_beside_the_catalog(serve, session, folder):
+    """Looking at sessions changes neither them nor their folder."""
+    before = {f: ((folder / f).read_bytes(), os.stat(folder / f).st_mtime_ns) for f in os.listdir(folder)}
+    viewer = serve(folder)
+    at, place = opened(viewer, session)
+    viewer.get(at)
+    viewer.get(at + "lines", stamp=place["state"]["stamp"])
+    viewer.end()
+    after = {f: ((folder / f).read_bytes(), os.stat(folder / f).st_mtime_ns) for f in os.listdir(folder)}
+    assert after == before
