@@ -67,9 +67,9 @@ class Model(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def was_asked(self, times: int) -> bool:
+    def was_asked(self, times: int, seconds: float = 10.0) -> bool:
         """Wait until so many requests have come in."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + seconds
         while len(self.asked) < times and time.monotonic() < deadline:
             time.sleep(0.01)
         return len(self.asked) >= times
