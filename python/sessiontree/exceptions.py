@@ -23,10 +23,17 @@
     ├── TornWriteWarning                      a torn line of another writer was sealed
     └── BrokenTreeWarning                     a context ends early: cycle, or a kept entry that is missing
 
-Trouble with files themselves stays ``OSError`` with ``errno`` and ``filename``.
+Trouble with files themselves stays ``OSError`` with ``errno`` and ``filename``; a listing that was cancelled
+raises ``concurrent.futures.CancelledError``, one that is awaited ``asyncio.CancelledError``.
 """
 
 from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHOWN_IDS = 10
 
 
 class SessionTreeError(Exception):
@@ -65,7 +72,20 @@ class EntryNotFoundError(SessionTreeError, LookupError):
 
 
 class CorruptSessionError(SessionTreeError):
-    """The parents of some entries form a cycle, so there is no path to the root."""
+    """The parents of some entries form a cycle, so there is no path to the root.
+
+    Attributes:
+        ids: of these entries, at most the first 100, as they stand in the file (JSON).
+        path: the session's file, None if it is in memory.
+    """
+
+    ids: Sequence[str] = ()
+    path: str | None = None
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.ids[:_SHOWN_IDS]) + (", ..." if len(self.ids) > _SHOWN_IDS else "")
+        where = f" ({self.path}); sessiontree doctor --fix mends it" if self.path else ""
+        return super().__str__() + (f": {shown}" if shown else "") + where
 
 
 class SessionConflictError(SessionTreeError):

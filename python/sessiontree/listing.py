@@ -407,6 +407,8 @@ class _Listing:
         on_progress: OnProgress | None,
         publish_every: int,
     ) -> None:
+        if limit is not None and not isinstance(limit, int):
+            raise TypeError(f"limit must be an int or None, not {type(limit).__name__}")
         if limit is not None and limit < 0:
             raise ValueError(f"limit must not be negative: {limit}")
         self.cancel = cancel

@@ -368,7 +368,7 @@ class SessionLog:
         try:
             self.flush()
         finally:
-            self._closed = "the session is closed"
+            self._closed = f"the session is closed ({self.path})" if self.path else "the session is closed"
             self.store.close()
             if self.source is not None:
                 self.source.close()

@@ -8,7 +8,7 @@ import threading
 from sessiontree import entries as make
 from sessiontree import forksafe, jsontext
 from sessiontree._native import create_file
-from sessiontree.exceptions import SessionFileLostError
+from sessiontree.exceptions import ReadOnlySessionError, SessionFileLostError
 from sessiontree.finding import SessionFinder
 from sessiontree.labels import Labels
 from sessiontree.log import ALONE, SessionLog, migrated, open_store
@@ -101,7 +101,7 @@ class SessionManager(SessionFinder, SessionReader):
             0
         """
         settings = options_of(options)
-        resolved = resolve_path(os.fspath(path))
+        resolved = resolve_path(path)
         folder = normalize_path(session_dir) if session_dir else os.path.dirname(resolved)
         store = open_store(resolved, settings)
         if store is None:
@@ -198,7 +198,7 @@ class SessionManager(SessionFinder, SessionReader):
         from sessiontree._native import Store
 
         settings = options_of(options)
-        source_file, cwd = resolve_path(os.fspath(source_path)), resolve_path(target_cwd)
+        source_file, cwd = resolve_path(source_path), resolve_path(target_cwd)
         store = Store.open(source_file, lenient_header=settings.lenient_header)
         SessionLog(store, settings, None).check_version(source_file)
         old = jsontext.loads(store.header())
@@ -314,9 +314,14 @@ class SessionManager(SessionFinder, SessionReader):
 
         Returns:
             The new entries' ids.
+
+        Raises:
+            TypeError: it is one message or text, or a message holds what JSON lacks.
         """
         with self._lock:
             self._log.check_writable()
+            if isinstance(messages, (str, bytes, dict)):
+                raise TypeError(f"append_many takes several messages, not one {type(messages).__name__}")
             batch = list(messages)
             talk = any(isinstance(m, dict) and m.get("role") in _CONVERSATION for m in batch)
             if not batch:
@@ -539,9 +544,17 @@ class SessionManager(SessionFinder, SessionReader):
     # ---- the session's life
 
     def new_session(self, id: str | None = None, parent_session: str | None = None) -> str | None:
-        """Leave the current session and begin a new one in the same folder; gives its path."""
+        """Leave the current session and begin a new one in the same folder; gives its path.
+
+        Raises:
+            ReadOnlySessionError: the session was opened with ``read_only=True``; nothing could be written.
+        """
         with self._lock:
             self._log.check_open()
+            if self._log.options.read_only:
+                raise ReadOnlySessionError(
+                    f"a new session could not be written: read_only=True ({self._place()})"
+                )
             options, persisted = self._log.options, self._log.persisted
             folder = self._session_dir if persisted else None
             self._change_to(named_log(options, self._cwd, folder, id, parent_session))
@@ -551,7 +564,7 @@ class SessionManager(SessionFinder, SessionReader):
         """Leave the current session and open another file; on any failure nothing has changed."""
         with self._lock:
             self._log.check_open()
-            resolved = resolve_path(os.fspath(path))
+            resolved = resolve_path(path)
             options = self._log.options
             store = open_store(resolved, options)
             fresh = (

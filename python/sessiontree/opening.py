@@ -19,9 +19,23 @@ if TYPE_CHECKING:
     from sessiontree.host import Host
 
 
+_OPTIONS = frozenset(Options.__slots__)
+
+
 def options_of(given: OpenOptions) -> Options:
-    """Give the options with the default host filled in."""
-    chosen: Any = {**given, "host": given.get("host") or DEFAULT_HOST}
+    """Give the options with the default host filled in.
+
+    Raises:
+        TypeError: an option that does not exist, or a host that is none.
+    """
+    unknown = given.keys() - _OPTIONS
+    if unknown:
+        names = ", ".join(sorted(_OPTIONS))
+        raise TypeError(f"unknown option {min(unknown)!r}; the options are {names}")
+    host = given.get("host") or DEFAULT_HOST
+    if not all(callable(getattr(host, source, None)) for source in ("clock_ms", "uuid4", "uuid7")):
+        raise TypeError(f"host must be a Host, not {type(host).__name__}")
+    chosen: Any = {**given, "host": host}
     return Options(**chosen)
 
 

@@ -17,6 +17,21 @@ SESSION_DIR_VARIABLE = "PI_CODING_AGENT_SESSION_DIR"
 _SEPARATORS = str.maketrans("/\\:", "---")
 
 
+def text_of(path: str | os.PathLike[str]) -> str:
+    """Give a path as text.
+
+    Raises:
+        TypeError: It is neither text nor a path object.
+    """
+    if isinstance(path, str):
+        return path
+    text = path.__fspath__() if hasattr(path, "__fspath__") else None
+    if not isinstance(text, str):
+        hint = ", try os.fsdecode(path)" if isinstance(path, bytes) else ""
+        raise TypeError(f"a path must be a str or os.PathLike, not {type(path).__name__}{hint}")
+    return text
+
+
 def normalize_path(path: str | os.PathLike[str]) -> str:
     """Expand ``~`` and ``file://`` in a path; a relative path stays relative.
 
@@ -27,13 +42,14 @@ def normalize_path(path: str | os.PathLike[str]) -> str:
         The path as text.
 
     Raises:
+        TypeError: It is neither text nor a path object; bytes are refused (``os.fsdecode`` makes text of them).
         ValueError: A ``file://`` URL that names another machine, or holds an encoded separator.
 
     Example:
         >>> normalize_path("file:///w/a%20b")
         '/w/a b'
     """
-    text = os.fspath(path)
+    text = text_of(path)
     if os.name == "nt":
         text = _from_shell(text)
     home = "~/" if os.name != "nt" else ("~/", "~\\")

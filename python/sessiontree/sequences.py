@@ -43,7 +43,13 @@ class _RowSequence(Sequence):  # type: ignore[type-arg]
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return self._of(self._rows[index])
-        row = self._rows[index]
+        try:
+            row = self._rows[index]
+        except TypeError:
+            hint = ", use get_entry(id) for an id" if isinstance(index, str) else ""
+            raise TypeError(f"an index must be an int or a slice, not {type(index).__name__}{hint}") from None
+        except IndexError:
+            raise IndexError(f"there is no entry {index}, there are {len(self._rows)}") from None
         return self._batch(range(row, row + 1))[0]
 
     def __iter__(self) -> Iterator[Any]:

@@ -514,12 +514,15 @@ impl Store {
 impl Store {
     /// Says which ids form a cycle.
     fn name_cycle(&self, py: Python<'_>, error: PyErr, leaf: Row) -> PyErr {
-        let rows = self.with(py, |core| match walk::path(core.index(), leaf) {
-            Err(e) => cycle_ids(core, &e),
-            Ok(_) => Vec::new(),
+        let (ids, path) = self.with(py, |core| match walk::path(core.index(), leaf) {
+            Err(e) => (cycle_ids(core, &e), core.path().to_path_buf()),
+            Ok(_) => (Vec::new(), PathBuf::new()),
         });
-        if !rows.is_empty() {
-            let _ = error.value(py).setattr("ids", rows);
+        if !ids.is_empty() {
+            let _ = error.value(py).setattr("ids", ids);
+        }
+        if path.as_os_str() != "" {
+            let _ = error.value(py).setattr("path", path.as_os_str());
         }
         error
     }
