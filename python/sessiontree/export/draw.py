@@ -31,6 +31,8 @@ _LONGEST_HIGHLIGHT = 50_000
 _LONGEST_MARKDOWN = 200_000
 """Characters of Markdown that are drawn as such; longer ones are shown as they are."""
 
+_PIECE = 20_000
+
 _FOLDED = ("thinking", "call", "result", "json")
 
 # What HTML cannot hold, or shows as nothing: controls but for blanks, lone surrogates.
@@ -93,16 +95,16 @@ class Drawer:
             return f"<p>{safe(text)}</p>{rest}"
         if part.kind == "markdown":
             return f'<div class="md" dir="auto">{self._prose(text)}</div>{rest}'
-        body = code(text, "json") if part.kind in ("json", "call") else f"<pre>{safe(text)}</pre>"
+        body = code(text, "json") if part.kind in ("json", "call") else plain(text)
         title = part.title or ("Data" if part.kind == "json" else part.kind)
         if part.kind not in _FOLDED:
             return body + rest
-        size = f'<span class="size">{len(part.text):,} characters</span>'
+        size = f'<span class="size" data-size="{len(part.text):,} characters"></span>'
         return f'<details class="{part.kind}"><summary>{safe(title)} {size}</summary>{body}{rest}</details>'
 
     def _prose(self, text: str) -> str:
         if len(text) > _LONGEST_MARKDOWN:
-            return f"<pre>{safe(text)}</pre>"
+            return plain(text)
         drawn: str = self._markdown.render(_clean(text, _UNSHOWN))
         return drawn
 
@@ -126,6 +128,19 @@ def _css(kind: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in kind)[:40]
 
 
+def plain(text: str) -> str:
+    """Give text as it is; a long one in pieces, which a browser lays out only when they come into view."""
+    if len(text) <= _PIECE:
+        return f"<pre>{safe(text)}</pre>"
+    pieces, start = [], 0
+    while start < len(text):
+        # Pieces end with a line, if lines are not very long: each is a block of its own.
+        end = text.rfind("\n", start, start + _PIECE) + 1 or start + _PIECE
+        pieces.append(f'<span class="piece">{safe(text[start:end])}</span>')
+        start = end
+    return f"<pre>{''.join(pieces)}</pre>"
+
+
 def code(text: str, language: str) -> str:
     """Give code with its syntax highlighted; plain text where the language is not known, or it is long."""
     from pygments import highlight
@@ -134,11 +149,11 @@ def code(text: str, language: str) -> str:
     from pygments.util import ClassNotFound
 
     if len(text) > _LONGEST_HIGHLIGHT:
-        return f"<pre>{safe(text)}</pre>"
+        return plain(text)
     try:
         lexer = get_lexer_by_name(language, stripnl=False)
     except ClassNotFound:
-        return f"<pre>{safe(text)}</pre>"
+        return plain(text)
     drawn: str = highlight(_clean(text, _REORDERING), lexer, HtmlFormatter(nowrap=True))
     return f'<pre class="code">{drawn}</pre>'
 

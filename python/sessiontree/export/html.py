@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import re
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
 
     from sessiontree.manager import SessionManager
 
+_CHUNK_ENTRIES = 64
+_CHUNK_CHARACTERS = 400_000
+
+_WAYS_OUT = re.compile(r"<(?=!--|/?script)", re.IGNORECASE)
+
+_WITHOUT_SCRIPT = (
+    "<noscript><p>The entries are shown by this page's own script, which is switched off.</p></noscript>"
+)
+
 
 def html_parts(session: SessionManager, leaf_row: int, change: Any = None) -> Iterator[str]:
     """Give the page piece by piece.
@@ -37,22 +47,29 @@ def html_parts(session: SessionManager, leaf_row: int, change: Any = None) -> It
         ImportError: the libraries that draw Markdown and code are not installed.
     """
     drawer = Drawer()
-    style, script = page_style(), asset("page.js") + asset("whole.js")
+    style, script = page_style(), asset("pane.js") + asset("page.js") + asset("whole.js")
     name, facts = title_of(session, change)
     yield _head(name, style, script)
     yield skeleton(name, facts)
-    nodes, parents = [], []
-    yield '<main id="entries">\n'
+    yield f'<main id="entries">{_WITHOUT_SCRIPT}</main>\n{HELP}'
+    nodes: list[list[Any]] = []
+    texts: list[str] = []
     for item in items(session, range(len(session.get_entries())), change):
         nodes.append([item.parent, item.kind, item.first_words, item.label, item.id])
-        parents.append(item.parent)
-        yield drawer.article(item)
-    yield f"</main>\n{HELP}"
-    outline = Outline(parents)
-    yield _data(
-        {"nodes": nodes, "order": list(outline.order), "depth": list(outline.depth), "leaf": leaf_row}
-    )
+        texts.append(drawer.article(item))
+        if len(texts) == _CHUNK_ENTRIES or sum(map(len, texts)) > _CHUNK_CHARACTERS:
+            yield _chunk(len(nodes) - len(texts), texts)
+            texts = []
+    yield _chunk(len(nodes) - len(texts), texts)
+    outline = Outline(node[0] for node in nodes)
+    tree = {"nodes": nodes, "order": list(outline.order), "depth": list(outline.depth), "leaf": leaf_row}
+    yield f'<script type="application/json" id="data">{_inert(tree)}</script>\n'
     yield f"<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _chunk(first: int, texts: list[str]) -> str:
+    """Give entries as data: no browser could hold 20,000 of them as elements without stopping to think."""
+    return f'<script type="application/json" class="entries" data-first="{first}">{_inert(texts)}</script>\n'
 
 
 def title_of(session: SessionManager, change: Any = None) -> tuple[str, str]:
@@ -128,7 +145,7 @@ HELP = (
 )
 
 
-def _data(value: Any) -> str:
-    # "<" is escaped, so that no text can end the element; a type that is no script never runs.
-    text = jsontext.js_stringify(value).encode("utf-8", "replace").decode().replace("<", "\\u003c")
-    return f'<script type="application/json" id="data">{text}</script>\n'
+def _inert(value: Any) -> str:
+    """Give JSON that nothing in it can take out of its element; a type that is no script never runs."""
+    text = jsontext.js_stringify(value).encode("utf-8", "replace").decode()
+    return _WAYS_OUT.sub("\\\\u003c", text)

@@ -139,8 +139,8 @@ def _asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name == "page.css":
         return Response(page_style(), media_type="text/css")
-    if name == "page.js":
-        return Response(asset("page.js"), media_type="text/javascript")
+    if name in ("pane.js", "page.js"):
+        return Response(asset(name), media_type="text/javascript")
     if name not in _FILES:
         raise HTTPException(404)
     file = resources.files("sessiontree.viewer").joinpath("assets", name)
@@ -192,7 +192,7 @@ class _Pages:
         top = skeleton(state["title"], state["facts"], back).replace("</header>", f"{live}</header>", 1)
         body = f'<body class="session">\n{top}<main id="entries"></main>\n{HELP}</body>\n'
         title = state["title"].encode("utf-8", "replace").decode()
-        return _page(title, body, ("page.js", "session.js"), "../../")
+        return _page(title, body, ("pane.js", "page.js", "session.js"), "../../")
 
     def place(self, request: Request) -> Response:
         opened = self._open(request, anew=not _text(request, "stamp"))

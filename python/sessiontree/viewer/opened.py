@@ -38,7 +38,7 @@ LONGEST_WHOLE = 5_000_000
 
 _BYTES_AT_ONCE = 4 << 20
 _ENTRIES_AT_ONCE = 64
-_HTML_AT_ONCE = 1_500_000
+_HTML_AT_ONCE = 500_000
 _WORTH_A_LOOK = 256 << 10
 _SEARCH_SECONDS = 0.25
 _PATHS = 4
@@ -212,7 +212,7 @@ class OpenedSession:
         return "long entry", f"{self._log.store.span(row)[1]:,} bytes", str(label or "")
 
     def entries(self, leaf: int, start: int, count: int) -> list[str]:
-        """Draw entries of a branch: at least one if there is one, then as many as make a page of 1.5 MB."""
+        """Draw entries of a branch: at least one if there is one, then as many as make half a megabyte."""
         drawn: list[str] = []
         size = 0
         drawer = Drawer(LONGEST, self._image_address)

@@ -1,15 +1,16 @@
 "use strict";
 // What the exported page and the viewer share: the tree at the side, going from entry to entry, search, keys,
-// theme. Where entries come from is the source's business:
-//   ready()            -> promise; the first entry to go to has been asked for
-//   count()            -> number of lines of the tree
-//   line(i)            -> { row, depth, on, kind, words, label }, or null while it is not at hand
-//   lineOf(row)        -> its line, or -1
-//   show(row)          -> promise of the entry's element, once the branch that holds it is in the middle, or null
-//   step(row, by)      -> promise of the row that far away on the branch; by may be -Infinity or Infinity
-//   resolve(name)      -> promise of the row that a fragment names, or -1
-//   find(words, tell)  -> promise of rows; tell(rows so far, whether that is all); may be called again meanwhile
-//   labels()           -> promise of [row, label]
+// theme. Entries are named by their rows. Where they come from is the source's business; all but the first two
+// give promises:
+//   atOnce                    how many entries of a branch are shown at once, without a window
+//   count()                   how many lines the tree has
+//   place(name, leaf)         where an entry (an id, or e and its row; "" for the last one) stands: { row, leaf, length,
+//                             index, line }; row is -1 if there is none; leaf names the branch, the given one if it is on it
+//   rowAt(leaf, index)        the row there, or at the nearer end
+//   lines(leaf, from, count)  of the tree: [row, depth, whether on the branch, kind, words, label]
+//   entries(leaf, from, count), entry(row)   as HTML; the first may give fewer, but one
+//   find(words, tell)         tell(rows so far, whether that is all) gives false when nobody wants to know any more
+//   labels()                  [row, label]
 const startPage = (source) => {
   const $ = (id) => document.getElementById(id);
   const [tree, search, found, labels, help] = ["tree", "search", "found", "labels", "help"].map($);
@@ -17,7 +18,45 @@ const startPage = (source) => {
   const LINE = 22;
   // Browsers cannot scroll further than some ten million pixels: beyond that, lines move faster than the bar.
   const HIGHEST = 8e6;
+  const BLOCK = 100;
   let here = -1;
+
+  const notice = (text) => {
+    let box = $("notice");
+    if (box === null) {
+      box = document.createElement("p");
+      box.id = "notice";
+      box.setAttribute("role", "alert");
+      document.body.append(box);
+    }
+    box.textContent = text;
+  };
+  const main = $("entries");
+  const pane = makePane(source, main, notice);
+
+  // ---- lines of the tree, in blocks
+  let blocks = new Map();
+  let lineOfHere = -1;
+  const askBlock = async (number) => {
+    const mine = blocks;
+    mine.set(number, []);
+    if (mine.size > 60) mine.delete(mine.keys().next().value);
+    try {
+      const lines = await source.lines(pane.shown().leaf, number * BLOCK, BLOCK);
+      if (mine !== blocks) return;
+      mine.set(number, lines.map(([row, depth, on, kind, words, label]) => ({ row, depth, on, kind, words, label })));
+      redraw();
+    } catch { mine.delete(number); }
+  };
+  const lineAt = (i) => {
+    const number = Math.floor(i / BLOCK);
+    if (!blocks.has(number)) askBlock(number);
+    return blocks.get(number)?.[i % BLOCK] ?? null;
+  };
+  const forgetLines = () => {
+    blocks = new Map();
+    redraw();
+  };
 
   // ---- the tree at the side: only the lines in view exist
   const holder = document.createElement("div");
@@ -52,7 +91,7 @@ const startPage = (source) => {
     const first = Math.max(0, Math.floor(hidden / LINE) - 10);
     const last = Math.min(source.count(), first + Math.ceil(tree.clientHeight / LINE) + 20);
     const made = [];
-    for (let i = first; i < last; i++) made.push(drawLine(source.line(i), tree.scrollTop + i * LINE - hidden));
+    for (let i = first; i < last; i++) made.push(drawLine(lineAt(i), tree.scrollTop + i * LINE - hidden));
     holder.replaceChildren(...made);
   };
   const bringLine = (i) => {
@@ -62,41 +101,56 @@ const startPage = (source) => {
     if (top < 0 || top > tree.clientHeight - LINE) tree.scrollTop = (i * LINE - tree.clientHeight / 2) / factor;
   };
   let asked = false;
-  const redraw = () => {
+  function redraw() {
     if (asked) return;
     asked = true;
     requestAnimationFrame(() => { asked = false; drawTree(); });
-  };
+  }
   tree.addEventListener("scroll", redraw);
   addEventListener("resize", redraw);
 
   // ---- going to an entry
   let going = 0;
-  const mark = (element) => {
+  const show = async (place) => {
+    const branch = pane.shown().leaf;
+    const element = await pane.open(place);
+    if (branch !== pane.shown().leaf) forgetLines();
+    return element;
+  };
+  const arrive = (element, place, open) => {
+    here = place.row;
+    lineOfHere = place.line;
     document.querySelectorAll("article.here").forEach((other) => other.classList.remove("here"));
     element.classList.add("here");
-  };
-  const go = async (row, { open = "" } = {}) => {
-    const mine = ++going;
-    const element = await source.show(row);
-    if (element === null || mine !== going) return;
-    here = row;
-    mark(element);
     if (open) unfold(element, open);
     element.scrollIntoView({ block: "start" });
-    bringLine(source.lineOf(row));
+    bringLine(lineOfHere);
     drawTree();
     paint();
   };
+  const go = async (name, open = "") => {
+    const mine = ++going;
+    try {
+      const place = await source.place(name, pane.shown().leaf);
+      if (mine !== going || place.row < 0) return;
+      const element = await show(place);
+      if (mine === going && element !== null) arrive(element, place, open);
+    } catch (error) { notice(error.message); }
+  };
   const step = async (by) => {
-    const row = await source.step(here, by);
-    if (row >= 0) go(row);
+    const { leaf, length, from } = pane.shown();
+    let index = by === -Infinity ? 0 : by === Infinity ? length - 1 : from;
+    if (Number.isFinite(by) && here >= 0) {
+      const place = await source.place(`e${here}`, leaf);
+      if (place.leaf === leaf) index = place.index + by;
+    }
+    const row = await source.rowAt(leaf, Math.max(0, Math.min(length - 1, index)));
+    if (row >= 0) await go(`e${row}`);
   };
   const fromHash = async () => {
     let name = location.hash.slice(1);
     try { name = decodeURIComponent(name); } catch { /* a stray % stands for itself */ }
-    const row = name ? await source.resolve(name) : -1;
-    if (row >= 0) await go(row);
+    if (name) await go(name);
   };
   addEventListener("hashchange", fromHash);
 
@@ -136,19 +190,21 @@ const startPage = (source) => {
     [hits, at, complete] = [[], -1, wanted() === ""];
     tellFound();
     paint();
-    if (complete) { source.find("", () => false); return; }
-    await source.find(wanted(), (rows, all) => {
-      if (mine !== run) return false;
-      [hits, complete] = [rows, all];
-      tellFound();
-      return true;
-    });
+    if (complete) return;
+    try {
+      await source.find(wanted(), (rows, all) => {
+        if (mine !== run) return false;
+        [hits, complete] = [rows, all];
+        tellFound();
+        return true;
+      });
+    } catch (error) { notice(error.message); }
   };
   const next = (by) => {
     if (hits.length === 0) return;
     at = at < 0 && by < 0 ? hits.length - 1 : (at + by + hits.length) % hits.length;
     tellFound();
-    go(hits[at], { open: wanted() });
+    go(`e${hits[at]}`, wanted());
   };
   let timer;
   let looked = null;
@@ -177,7 +233,7 @@ const startPage = (source) => {
     labels.hidden = all.length === 0;
   };
   labels.addEventListener("change", () => {
-    if (labels.value !== "") go(Number(labels.value));
+    if (labels.value !== "") go(`e${labels.value}`);
     labels.selectedIndex = 0;
     labels.blur();
   });
@@ -191,7 +247,7 @@ const startPage = (source) => {
   const before = stored();
   theme(before === "dark" || before === "light" ? before : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   const toggleTheme = () => { theme(root.dataset.theme === "dark" ? "light" : "dark"); stored(root.dataset.theme); };
-  const toggleSide = () => { document.body.classList.toggle("flip"); bringLine(source.lineOf(here)); drawTree(); };
+  const toggleSide = () => { document.body.classList.toggle("flip"); bringLine(lineOfHere); drawTree(); };
   const narrow = matchMedia("(max-width: 50rem)");
   tree.addEventListener("click", (event) => { if (narrow.matches && event.target.closest("a")) document.body.classList.remove("flip"); });
   $("theme").addEventListener("click", toggleTheme);
@@ -215,14 +271,19 @@ const startPage = (source) => {
   });
 
   const begin = async () => {
-    await source.ready();
+    const place = await source.place("", -1);
+    if (place.row >= 0) {
+      await show(place);
+      lineOfHere = place.line;
+      if (source.fromEnd && !location.hash) pane.toEnd();
+    }
     await fillLabels();
     drawTree();
     if (location.hash) await fromHash();
-    bringLine(source.lineOf(here));
+    bringLine(lineOfHere);
     drawTree();
     root.dataset.ready = "yes";
   };
-  const done = begin();
-  return { go, redraw, fillLabels, done, here: () => here };
+  const done = begin().catch((error) => notice(error.message));
+  return { pane, notice, forgetLines, fillLabels, done };
 };

@@ -1,23 +1,25 @@
-// The source of an exported page: every entry is in it. Rows count up in file order, as the articles do.
+"use strict";
+// The source of an exported page: everything is in it, the entries as JSON strings of HTML, in chunks.
 (() => {
   // nodes: [parent row, kind, first words, label, id] by row; order: row of each line; depth: by row.
-  const { nodes, order, depth, leaf } = JSON.parse(document.getElementById("data").textContent);
-  const articles = Array.from(document.getElementById("entries").children);
-  const lineOf = new Int32Array(nodes.length);
-  order.forEach((row, line) => { lineOf[row] = line; });
+  const { nodes, order, depth, leaf: last } = JSON.parse(document.getElementById("data").textContent);
+  const chunks = Array.from(document.querySelectorAll("script.entries"));
+  const firstOf = chunks.map((chunk) => Number(chunk.dataset.first));
+  const line = new Int32Array(nodes.length);
+  order.forEach((row, at) => { line[row] = at; });
   const newestChild = new Int32Array(nodes.length).fill(-1);
   nodes.forEach(([parent], row) => { if (parent >= 0 && parent !== row) newestChild[parent] = row; });
-  let path = [];
-  let on = new Set();
 
-  const showBranch = (row) => {
-    const now = new Set();
-    for (let at = row; at >= 0 && !now.has(at); at = nodes[at][0]) now.add(at);
-    path = Array.from(now).reverse();
-    // Only what changes is touched: all are away at first.
-    on.forEach((at) => { if (!now.has(at)) articles[at].classList.add("away"); });
-    now.forEach((at) => { if (!on.has(at)) articles[at].classList.remove("away"); });
-    on = now;
+  // ---- branches: the last one that was asked for is kept
+  let branch = { leaf: -1, rows: [], index: new Map() };
+  const branchOf = (leaf) => {
+    if (branch.leaf !== leaf) {
+      const seen = new Set();
+      for (let at = leaf; at >= 0 && !seen.has(at); at = nodes[at][0]) seen.add(at);
+      const rows = Array.from(seen).reverse();
+      branch = { leaf, rows, index: new Map(rows.map((row, at) => [row, at])) };
+    }
+    return branch;
   };
   const deepest = (row) => {
     const met = new Set();
@@ -27,42 +29,77 @@
     }
     return row;
   };
+  const rowOf = (name) => {
+    if (name === "") return last >= 0 ? last : nodes.length - 1;
+    const row = nodes.findLastIndex((node) => node[4] === name);
+    const numbered = /^e(\d+)$/.exec(name);
+    return row < 0 && numbered && Number(numbered[1]) < nodes.length ? Number(numbered[1]) : row;
+  };
+
+  // ---- entries: a few chunks are kept as they are read
+  const kept = new Map();
+  const chunkOf = (number) => {
+    let texts = kept.get(number);
+    if (texts === undefined) {
+      texts = JSON.parse(chunks[number].textContent);
+      if (kept.size > 20) kept.delete(kept.keys().next().value);
+    }
+    kept.delete(number);
+    kept.set(number, texts);
+    return texts;
+  };
+  const textOf = (row) => {
+    let [low, high] = [0, firstOf.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if (firstOf[middle] <= row) low = middle;
+      else high = middle - 1;
+    }
+    return chunkOf(low)[row - firstOf[low]];
+  };
+  const SIGNS = { amp: "&", lt: "<", gt: ">", quot: '"', "#x27": "'", "#39": "'" };
+  const plain = (text) => text.slice(text.indexOf("</h2>")).replace(/<[^>]*>/g, "").replace(/&(amp|lt|gt|quot|#x27|#39);/g, (_, sign) => SIGNS[sign]);
   const pause = () => new Promise((go) => { setTimeout(go); });
 
   startPage({
-    ready: async () => {
-      articles.forEach((article) => article.classList.add("away"));
-      if (nodes.length > 0) showBranch(leaf >= 0 ? leaf : nodes.length - 1);
-    },
+    atOnce: 200,
     count: () => nodes.length,
-    line: (i) => {
-      const row = order[i];
-      const [, kind, words, label] = nodes[row];
-      return { row, depth: depth[row], on: on.has(row), kind, words, label };
+    place: async (name, leaf) => {
+      const row = rowOf(name);
+      if (row < 0) return { row };
+      let found = branchOf(leaf);
+      if (!found.index.has(row)) found = branchOf(name === "" ? row : deepest(row));
+      return { row, leaf: found.leaf, length: found.rows.length, index: found.index.get(row) ?? 0, line: line[row] };
     },
-    lineOf: (row) => (row >= 0 ? lineOf[row] : -1),
-    show: async (row) => {
-      if (!on.has(row)) showBranch(deepest(row));
-      return articles[row];
+    rowAt: async (leaf, index) => branchOf(leaf).rows[index] ?? -1,
+    lines: async (leaf, from, count) => {
+      const { index } = branchOf(leaf);
+      return order.slice(from, from + count).map((row) => [row, depth[row], index.has(row), ...nodes[row].slice(1, 4)]);
     },
-    step: async (row, by) => {
-      const to = path.indexOf(row) + by;
-      return path.length > 0 ? path[Math.max(0, Math.min(path.length - 1, to))] : -1;
+    entries: async (leaf, from, count) => {
+      const texts = [];
+      let size = 0;
+      for (const row of branchOf(leaf).rows.slice(from, from + count)) {
+        texts.push(textOf(row));
+        size += texts.at(-1).length;
+        if (size > 500_000) break;
+      }
+      return texts;
     },
-    resolve: async (name) => {
-      const row = nodes.findIndex((node) => node[4] === name);
-      const numbered = /^e(\d+)$/.exec(name);
-      return row < 0 && numbered && Number(numbered[1]) < nodes.length ? Number(numbered[1]) : row;
-    },
+    entry: async (row) => textOf(row),
     find: async (words, tell) => {
       const rows = [];
       let since = performance.now();
-      for (let row = 0; words && row < articles.length; row++) {
-        if (articles[row].textContent.toLowerCase().includes(words)) rows.push(row);
-        if (performance.now() - since > 25) {
-          if (!tell(rows, false)) return;
-          await pause();
-          since = performance.now();
+      for (let number = 0; number < chunks.length; number++) {
+        const texts = JSON.parse(chunks[number].textContent);
+        for (let at = 0; at < texts.length; at++) {
+          const row = firstOf[number] + at;
+          if (nodes[row][3].toLowerCase().includes(words) || plain(texts[at]).toLowerCase().includes(words)) rows.push(row);
+          if (performance.now() - since > 25) {
+            if (!tell(rows, false)) return;
+            await pause();
+            since = performance.now();
+          }
         }
       }
       tell(rows, true);
