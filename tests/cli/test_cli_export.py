@@ -31,8 +31,34 @@ def test_export_of_another_branch(run, branches, tmp_path):
 
 
 def test_export_needs_a_known_ending(run, branches, tmp_path):
-    """An ending that names no format is one line, and nothing is written."""
+    """An ending that names no format is wrong usage, told in one line, and nothing is written."""
     done = run("export", branches, "-o", tmp_path / "out.txt")
-    assert (done.code, len(done.err.splitlines())) == (1, 1)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "--format" in done.err
     assert not (tmp_path / "out.txt").exists()
     assert run("export", branches).code == 2
+    assert run("export", branches, "-o", tmp_path / "out.txt", "--format", "markdown").code == 0
+
+
+def test_export_makes_no_folder(run, branches, tmp_path):
+    """A folder that does not exist is one line, and does not exist afterwards."""
+    done = run("export", branches, "-o", tmp_path / "nope" / "out.jsonl")
+    assert (done.code, len(done.err.splitlines())) == (1, 1)
+    assert "nope" in done.err
+    assert not (tmp_path / "nope").exists()
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "jsonl"])
+def test_own_patterns_are_taken_out_of_every_format(run, branches, tmp_path, ending):
+    """--redact-pattern works alone and repeated; an expression that is none is wrong usage."""
+    pytest.importorskip("detect_secrets")
+    output = tmp_path / f"out.{ending}"
+    options = ("--redact-pattern", r"(?i)release", "--redact-pattern", "csv[a-z]+")
+    assert run("export", branches, "-o", output, *options).code == 0
+    text = output.read_text("utf-8").lower()
+    assert "release" not in text
+    assert "csvtail" not in text.replace("csvtail-branches", "")
+    assert "[redacted: own pattern]" in text
+    done = run("export", branches, "-o", tmp_path / "no.md", "--redact-pattern", "(")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert not (tmp_path / "no.md").exists()

@@ -1,12 +1,17 @@
 """Markdown, lines of a branch, and what is taken out of all of them."""
 
+import re
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sessiontree import SessionManager
-from sessiontree.export import export_session, format_of, parts
-from sessiontree.export.markdown import fenced
+from sessiontree.export import export_session, format_of, parts, redact
+from sessiontree.export.markdown import contained, fenced
 from sessiontree.export.redact import Redactor
 
-from .conftest import user
+from .conftest import assistant, user
 
 
 def test_markdown_holds_the_branch_and_nothing_else(talk):
@@ -16,6 +21,56 @@ def test_markdown_holds_the_branch_and_nothing_else(talk):
     assert "## User — start" in text
     assert "another way" in text
     assert "needle-in-the-result" not in text
+
+
+def test_markdown_sends_no_control_characters():
+    """What a terminal would act on is shown, wherever it stands."""
+    bad = "\x1b]0;x\x07\x9b2J\u202e\u2028\r.\x00\ud800"
+    session = SessionManager.in_memory(f"/co{bad}de")
+    first = session.append_message(user(bad))
+    session.append_label_change(first, bad)
+    session.append_session_info(bad)
+    session.append_message(
+        assistant(
+            {"type": "toolCall", "id": "c", "name": bad, "arguments": {bad: bad}}, {"type": bad, "text": bad}
+        )
+    )
+    session.append_message({"role": bad, "content": bad, "timestamp": 0})
+    text = "".join(parts(session, "markdown"))
+    assert [c for c in text if c != "\n" and not c.isprintable()] == []
+    assert "\\x1b]0;x\\x07\\x9b2J\\u202e" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a <b>c</b> <!-- d", "a \\<b>c\\</b> \\<!-- d"),
+        ("`<b>` and ``a ` <b>`` <i>", "`<b>` and ``a ` <b>`` \\<i>"),
+        (
+            "1 < 2 <- x <https://example.org> <javascript:x>",
+            "1 < 2 <- x <https://example.org> \\<javascript:x>",
+        ),
+        ("\\<b> `open <b>", "\\<b> `open \\<b>"),
+        ("`one\n\ntwo` <b>", "`one\n\ntwo` \\<b>"),
+        ("```html\n<b>\n```\n<b>", "```html\n<b>\n```\n\\<b>"),
+        ("````\n```\n<b>", "````\n```\n<b>\n````"),
+        ("- ~~~\n  <b>", "- ~~~\n  <b>\n~~~"),
+        ("``` not ` a fence\n<b>", "``` not ` a fence\n\\<b>"),
+    ],
+)
+def test_markdown_of_a_message_stays_in_its_place(text, wanted):
+    """No HTML, no open comment, no open code block reaches what follows; code stays as it is."""
+    assert contained(text) == wanted
+
+
+def test_hostile_markdown_has_no_elements(hostile):
+    """Drawn by a renderer that lets HTML through, the document has nothing that runs."""
+    from markdown_it import MarkdownIt
+
+    drawn = MarkdownIt("commonmark", {"html": True}).render("".join(parts(hostile, "markdown")))
+    tags = set(re.findall(r"<([a-z0-9]+)", drawn))
+    assert tags <= {"h1", "h2", "p", "sub", "strong", "pre", "code", "a", "br", "img"}
+    assert "javascript:" not in "".join(re.findall(r'(?:href|src)="([^"]*)"', drawn))
 
 
 @pytest.mark.parametrize("inner", ["plain", "``` tick", "````\n```\n`````"])
@@ -81,6 +136,12 @@ def test_secrets_are_in_no_format(kind, secret):
         "password=hunter2x",
         "api_key := 'k-1234'",
         "client-secret: s3cr3t",
+        "GITHUB_TOKEN=s3cr3t",
+        '{\\"password\\": \\"hunter2x\\"}',
+        "mysql --user me --password hunter2x -e",
+        "curl --api-key 's3cr3t' x",
+        "aws_secret_access_key = s3cr3t/x",
+        "refresh_token: k-1234",
     ],
 )
 def test_what_is_called_a_password_is_taken_out(text):
@@ -94,6 +155,96 @@ def test_what_is_called_a_password_is_taken_out(text):
         "db_password": "[redacted: named secret]",
         "passwordless": "yes",
     }
+
+
+@pytest.mark.parametrize("kind", ["html", "markdown", "jsonl"])
+def test_secrets_are_nowhere_around_the_entries(kind):
+    """Name, label, directory, header, nested ids, keys of objects and pictures that are none hold nothing."""
+    secrets = ["AKIA" + f"{'ABCDEFGH'[n]}OSFODNN7EXAMPLE" for n in range(8)]
+    session = SessionManager.in_memory(f"/code/{secrets[0]}", parent_session=f"/sessions/{secrets[1]}.jsonl")
+    first = session.append_message(user("hello"))
+    session.append_label_change(first, secrets[2])
+    session.append_session_info(secrets[3])
+    arguments = {
+        "id": secrets[4],
+        "parentId": secrets[4],
+        secrets[5]: 1,
+        "token": "abcd",
+        secrets[5] + "x": 2,
+    }
+    session.append_message(assistant({"type": "toolCall", "id": "c", "name": "t", "arguments": arguments}))
+    odd = [
+        {"type": "image", "mimeType": "image/png", "data": f"<{secrets[6]}>"},
+        {"type": "image", "data": secrets[7]},
+    ]
+    session.append_message({"role": "user", "content": odd, "timestamp": 0})
+    whole = "".join(parts(session, kind))
+    assert all(secret in whole for secret in secrets[2:4])
+    text = "".join(parts(session, kind, redact=Redactor()))
+    assert [secret for secret in secrets if secret in text] == []
+    assert first in text
+    assert "abcd" not in text
+
+
+def test_a_picture_stays_whole():
+    """Base64 looks like a key by chance; what is a picture is left alone."""
+    data = "iVBORw0KGgo" + "AKIA" + "IOSFODNN7EXAMPLE"
+    block = {"type": "image", "mimeType": "image/png", "data": data}
+    assert Redactor()({"id": "x", "content": [block]})["content"] == [block]
+
+
+@given(st.lists(st.sampled_from(["aKb", "K", "b", "KK", "ab", " ", "aKKKb"]), max_size=60), st.integers(6, 9))
+def test_windows_replace_what_the_whole_text_has(pieces, window):
+    """Looking through windows finds what looking through all at once finds."""
+    pattern, text = re.compile("aK+b|K{2}"), "".join(pieces)
+    whole = pattern.subn("-", text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redact, "_WINDOW", window)
+        patch.setattr(redact, "_OVERLAP", 5)
+        assert redact._replace(pattern, "-", text) == whole
+
+
+@pytest.mark.parametrize(
+    "text", ["://" * 30_000, "eyJ" * 30_000, "https://a:" * 9000, "a" * 100_000, '"' * 90_000]
+)
+def test_no_text_holds_redaction_up(text):
+    """Time is in proportion to the text, whatever the rules make of it."""
+    began = time.process_time()
+    Redactor().text(text)
+    assert time.process_time() - began < 15
+
+
+def test_a_secret_in_a_long_line_is_found():
+    """Wherever it stands, also across two windows, and however long it is."""
+    key = "gh" + "p_" + "a1B2c3D4e5F6a7B8c9D0e1F2a3B4c5D6e7F8"
+    text = "".join(f'{{"k{n}":"{"x" * n}{key}"}}' for n in range(300))
+    assert key not in Redactor().text(text)
+    long = "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "a" * 20_000 + "." + "b" * 43
+    assert "bbb" not in Redactor().text("x" * 11_000 + " " + long)
+
+
+def test_keys_that_become_alike_stay_apart():
+    """Two secrets as keys of one object leave two members."""
+    keys = ("AKIA" + "IOSFODNN7EXAMPLE", "AKIA" + "JOSFODNN7EXAMPLE")
+    copy = Redactor()({"a": {keys[0]: 1, "x": 2, keys[1]: 3}})["a"]
+    assert list(copy.values()) == [1, 2, 3]
+    assert not set(keys) & set(copy)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens: 4096",
+        "the password is not shown",
+        "git log --oneline --author password",
+        "token = lexer.next()",
+        "secretary: Miss Moneypenny",
+        "--token --verbose",
+    ],
+)
+def test_ordinary_text_stays(text):
+    """A word that only sounds like a secret is none."""
+    assert Redactor().text(text) == text
 
 
 def test_own_patterns_come_on_top():

@@ -231,3 +231,50 @@ def test_nothing_is_written_beside_the_catalog(serve, session, folder):
     viewer.end()
     after = {f: ((folder / f).read_bytes(), os.stat(folder / f).st_mtime_ns) for f in os.listdir(folder)}
     assert after == before
+
+
+ODD = (
+    'quo"te',
+    "back\\slash",
+    "a/b",
+    "Ünïcode",
+    "key: 1",
+    "tail\u2028end",
+    "x{y}z",
+    "(failed)",
+    "tab\tbed",
+    "É",
+)
+
+
+@pytest.mark.parametrize(
+    "words", ["quo", 'o"t', "k\\s", "a/b", "nïc", "key: 1", "y}", "fail", "é", "d", "zz", "p/m"]
+)
+def test_search_skips_no_line_that_shows_the_words(tmp_path, words):
+    """What is left out without parsing has nothing to find, however the line is escaped."""
+    from sessiontree.export.model import items
+    from sessiontree.viewer.opened import OpenedSession
+
+    lines = [json.dumps({"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/"})]
+    for n, text in enumerate(ODD):
+        entry = {"type": "message", "id": f"i{n}", "parentId": None, "timestamp": "t", "message": user(text)}
+        lines += [
+            json.dumps(entry),
+            json.dumps({**entry, "id": f"j{n}"}, ensure_ascii=False).replace("/", "\\/"),
+        ]
+    lines.append(json.dumps({"type": "model_change", "id": "m", "provider": "p", "modelId": "m"}))
+    lines.append(json.dumps({"type": "label", "id": "l", "targetId": "i3", "label": "quoted fail zz"}))
+    result = {
+        "role": "toolResult",
+        "isError": True,
+        "toolName": "x",
+        "content": [{"type": "text", "text": ""}],
+    }
+    lines.append(json.dumps({"type": "message", "id": "r", "message": result}))
+    path = tmp_path / "odd.jsonl"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    session = SessionManager.open(path, read_only=True)
+    rows = range(len(session.get_entries()))
+    everything = [item.row for item in items(session, rows) if words in item.all_text().lower()]
+    assert OpenedSession(str(path)).find(words, 0) == (everything, None)
+    assert everything

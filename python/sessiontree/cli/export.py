@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import click
 
 from sessiontree.cli import _place
 from sessiontree.cli._output import say_path
+
+if TYPE_CHECKING:
+    from sessiontree.export.redact import Redactor
 
 
 @click.command("export", short_help="Write a session as HTML, Markdown or JSON Lines.")
@@ -19,6 +25,13 @@ from sessiontree.cli._output import say_path
 )
 @click.option("--at", metavar="ID", help="Write the branch to this entry instead of the leaf's.")
 @click.option("--redact", is_flag=True, help="Take keys, tokens and passwords out.")
+@click.option(
+    "--redact-pattern",
+    "patterns",
+    multiple=True,
+    metavar="REGEX",
+    help="Take out what matches this, too; repeatable, implies --redact.",
+)
 def command(
     session: str | None,
     cwd: str | None,
@@ -27,17 +40,40 @@ def command(
     form: str | None,
     at: str | None,
     redact: bool,
+    patterns: tuple[str, ...],
 ) -> None:
     """Write SESSION to a file: all branches as one HTML page, one branch as Markdown or as a session file."""
     from sessiontree.export import export_session
 
+    form = form or _format_of(output)
+    _check_folder(output)
+    redactor = _redactor(patterns) if redact or patterns else None
     with _place.Place(cwd, session_dir).open(session) as opened:
         leaf = _place.entry_id(opened, at) if at is not None else None
-        export_session(opened, output, format=form, leaf_id=leaf, redact=_redactor() if redact else None)
+        export_session(opened, output, format=form, leaf_id=leaf, redact=redactor)
     say_path(output)
 
 
-def _redactor() -> object:
+def _format_of(output: str) -> str:
+    from sessiontree.export import format_of
+
+    try:
+        return format_of(output)
+    except ValueError as error:
+        raise click.UsageError(f"{error}, or say it with --format") from None
+
+
+def _check_folder(output: str) -> None:
+    """Refuse to write into a folder that does not exist: its name is more likely a slip than a wish."""
+    folder = os.path.dirname(os.path.abspath(output))
+    if not os.path.isdir(folder):
+        raise _place.NotFoundError(f"no such directory: {folder!r}")
+
+
+def _redactor(patterns: tuple[str, ...]) -> Redactor:
     from sessiontree.export.redact import Redactor
 
-    return Redactor()
+    try:
+        return Redactor(patterns)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None

@@ -29,7 +29,8 @@ def export_session(
         format: "html" (all branches), "markdown" or "jsonl" (one branch); by the file's ending if
             left out.
         leaf_id: the entry whose branch is written, or shown first; the session's leaf if left out.
-        redact: called with each entry, gives what is written instead; a `redact.Redactor`.
+        redact: a `redact.Redactor`: called with the header and each entry, its ``text`` with labels, names
+            and directories; gives what is written instead.
 
     Raises:
         ValueError: the format is not known.
@@ -88,7 +89,8 @@ def _lines(session: SessionManager, path: list[int], redact: Any) -> Iterator[st
     """Give the branch as a session file of its own: header, then the entries, each the child of the one before."""
     from sessiontree import jsontext
 
-    yield jsontext.dumps(session.get_header()).decode() + "\n"
+    header = session.get_header()
+    yield jsontext.dumps(redact(header) if redact else header).decode() + "\n"
     parent = None
     for row in path:
         entry = session._log.entry(row)  # noqa: SLF001 - rows are the manager's own

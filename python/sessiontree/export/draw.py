@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from sessiontree.export.markdown import is_image
+from sessiontree.export.model import clear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ NEEDS = "pages need markdown-it-py and Pygments: pip install 'sessiontree[export
 _LONGEST_HIGHLIGHT = 50_000
 """Characters of code that are highlighted; longer ones are shown plain."""
 
-_LONGEST_MARKDOWN = 200_000
+_LONGEST_MARKDOWN = 60_000
 """Characters of Markdown that are drawn as such; longer ones are shown as they are."""
 
 _PIECE = 20_000
@@ -37,8 +38,6 @@ _FOLDED = ("thinking", "call", "result", "json")
 
 # What HTML cannot hold, or shows as nothing: controls but for blanks, lone surrogates.
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-# And in names and code also what would reorder them.
-_REORDERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def safe(text: str) -> str:
@@ -48,11 +47,7 @@ def safe(text: str) -> str:
         >>> safe('<b title="x">\x1b[31m')
         '&lt;b title=&quot;x&quot;&gt;�[31m'
     """
-    return html.escape(_clean(text, _REORDERING))
-
-
-def _clean(text: str, what: re.Pattern[str]) -> str:
-    return text if text.isprintable() and text.isascii() else what.sub("\ufffd", text.replace("\r\n", "\n"))
+    return html.escape(clear(text.replace("\r\n", "\n")))
 
 
 class Drawer:
@@ -105,7 +100,7 @@ class Drawer:
     def _prose(self, text: str) -> str:
         if len(text) > _LONGEST_MARKDOWN:
             return plain(text)
-        drawn: str = self._markdown.render(_clean(text, _UNSHOWN))
+        drawn: str = self._markdown.render(_UNSHOWN.sub("\ufffd", text.replace("\r\n", "\n")))
         return drawn
 
     def _image(self, item: Item, number: int, part: Part) -> str:
@@ -154,7 +149,7 @@ def code(text: str, language: str) -> str:
         lexer = get_lexer_by_name(language, stripnl=False)
     except ClassNotFound:
         return plain(text)
-    drawn: str = highlight(_clean(text, _REORDERING), lexer, HtmlFormatter(nowrap=True))
+    drawn: str = highlight(clear(text.replace("\r\n", "\n")), lexer, HtmlFormatter(nowrap=True))
     return f'<pre class="code">{drawn}</pre>'
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessiontree import jsontext
 from sessiontree.export.draw import Drawer, code_style, safe
-from sessiontree.export.model import items
+from sessiontree.export.model import clear, items
 from sessiontree.export.outline import Outline
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def html_parts(session: SessionManager, leaf_row: int, change: Any = None) -> It
     nodes: list[list[Any]] = []
     texts: list[str] = []
     for item in items(session, range(len(session.get_entries())), change):
-        nodes.append([item.parent, item.kind, item.first_words, item.label, item.id])
+        nodes.append([item.parent, clear(item.kind), item.first_words, clear(item.label), item.id])
         texts.append(drawer.article(item))
         if len(texts) == _CHUNK_ENTRIES or sum(map(len, texts)) > _CHUNK_CHARACTERS:
             yield _chunk(len(nodes) - len(texts), texts)
@@ -78,7 +78,7 @@ def title_of(session: SessionManager, change: Any = None) -> tuple[str, str]:
     if change is not None:
         name, cwd = change.text(name), change.text(cwd)
     count = len(session.get_entries())
-    return name, f"{cwd} · {count:,} {'entry' if count == 1 else 'entries'}"
+    return clear(name), f"{clear(cwd)} · {count:,} {'entry' if count == 1 else 'entries'}"
 
 
 @cache

@@ -6,6 +6,7 @@ Entries of unknown types and odd values are shown as they are, as JSON.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,9 @@ _BATCH = 64
 """How many entries are read at once."""
 
 _LOOK = 2000
+
+# Controls but for blanks, overrides and isolates of direction, lone surrogates.
+_UNCLEAR = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 PartKind = Literal["markdown", "plain", "json", "image", "thinking", "call", "result"]
 
@@ -92,13 +96,13 @@ class Item:
                 # Only the beginning is looked at, however long the text is.
                 words = " ".join(part.text[:_LOOK].split())
                 if words:
-                    return words[:80]
+                    return clear(words[:80])
         return ""
 
     def all_text(self) -> str:
-        """Everything that a page shows of it, for a search."""
-        shown = [part.text for part in self.parts if part.kind != "image"]
-        return "\n".join([self.title, self.label, *(part.title for part in self.parts), *shown])
+        """What a search looks through: label, texts, and the names of tools."""
+        texts = [text for part in self.parts if part.kind != "image" for text in (part.title, part.text)]
+        return "\n".join([self.label, *texts])
 
 
 def items(session: SessionManager, rows: Any, change: Any = None) -> Iterator[Item]:
@@ -139,6 +143,16 @@ def _item(row: int, parent: int, entry: Any, label: str) -> Item:
     else:
         _add_entry(made, kind, entry)
     return made
+
+
+def clear(text: str) -> str:
+    r"""Replace what cannot be shown, and marks that would reorder what stands around them.
+
+    Example:
+        >>> clear("\x1b[31m \u202ednib")
+        '�[31m �dnib'
+    """
+    return text if text.isprintable() and text.isascii() else _UNCLEAR.sub("\ufffd", text)
 
 
 def text_of(value: Any) -> str:

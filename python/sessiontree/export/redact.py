@@ -1,8 +1,9 @@
 """Taking secrets out of what is shown or passed on: API keys, tokens, passwords.
 
-What is called a password, a secret or a key is one, whatever it looks like. The other patterns are those of the detect-secrets project, which keeps them up to date; own patterns come
-on top. Redaction works on the values of an entry (keys stay), before anything is drawn, so that all
-formats show the same.
+What is called a password, a secret or a key is one, whatever it looks like. The other patterns are those
+of the detect-secrets project, which keeps them up to date; own patterns come on top. Redaction works on
+the texts of an entry, of its labels and of the session's header, before anything is drawn, so that all
+formats show the same. Only what entries are tied together by stays: their ids.
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from sessiontree.export.markdown import is_image_data
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _NEEDS = "redaction needs the detect-secrets package: pip install 'sessiontree[export]'"
+
+_WINDOW, _OVERLAP = 12_000, 4_000
+"""Characters that a rule looks at together, and how many of them it meets twice."""
+
+_MOST_KEYS = 10_000
+"""Of how many different keys of objects it is remembered what becomes of them."""
 
 # Detectors whose patterns are about form alone; those about high entropy or key words would take
 # ordinary text out as well.
@@ -44,6 +53,8 @@ _DETECTORS = (
 # Forms that the rule set does not have: the keys of the model providers themselves.
 _OWN = (
     ("Model provider key", r"\bsk-(?:ant-|proj-|or-v1-)?[A-Za-z0-9_-]{20,}"),
+    # With its signature, which the rule set leaves.
+    ("JSON Web Token", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?"),
     ("Google API key", r"\bAIza[0-9A-Za-z_-]{35}\b"),
     ("Bearer token", r"(?i)(?<=bearer )[A-Za-z0-9._~+/=-]{20,}"),
     # A whole key, where the rule set only knows its first line.
@@ -51,19 +62,20 @@ _OWN = (
 )
 
 
-_KEPT = ("id", "parentId")
-_KEPT_OF_IMAGES = (*_KEPT, "data")
-
+_TIES = ("id", "parentId")
 
 # What is called a password is one, whatever it looks like: the name and the sign before it stay.
+_NAMES = r"""(?:password|passwd|passphrase|secret|api[_-]?key|private[_-]?key|secret[_-]?(?:access[_-]?)?key|
+    (?:access|auth|refresh|id|bearer)token|[_-]token)"""
 _NAMED = re.compile(
-    r"""(?ix)
-    ((?:[A-Za-z0-9_.-]*(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?token|auth[_-]?token))
-    ["']? \s* (?: := | => | [:=] ) \s* ["']?)
-    ([^\s"',;\\]{4,})
+    rf"""(?ix)
+    ({_NAMES} \\* ["']? \s* (?: := | => | [:=] ) \s* \\* ["']?)
+    ([^\s"',;\\]{{4,}})
     """
 )
-_NAME = re.compile(r"(?i)(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?token|auth[_-]?token)\Z")
+_NAME = re.compile(rf"(?ix) (?: {_NAMES} | \A token ) \Z")
+# As an argument of a program, its value stands after a blank.
+_ARGUMENT = re.compile(rf"(?ix) (--(?:[a-z0-9-]*-)?(?:{_NAMES}|token) \s+ [\"']?) ([^\s\"'-][^\s\"']{{3,}})")
 
 
 class Redactor:
@@ -84,20 +96,29 @@ class Redactor:
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         own = [("own pattern", _compiled(pattern)) for pattern in patterns]
         fixed = [(name, re.compile(pattern)) for name, pattern in _OWN]
-        self._rules = [*own, *fixed, *_rule_set()]
+        self._own = [*own, *fixed]
+        self._rules = _rule_set()
+        self._keys: dict[str, str] = {}
         self.count = 0
 
     def __call__(self, entry: Any) -> Any:
-        """Give a copy of an entry without secrets; keys and the entry's own ids stay."""
-        return self._value(entry)
+        """Give a copy of an entry, or of a header, without secrets; its ``id`` and ``parentId`` stay."""
+        copy = self._value(entry)
+        if isinstance(entry, dict):
+            copy.update((name, entry[name]) for name in _TIES if name in entry)
+        return copy
 
     def text(self, text: str) -> str:
         """Give a text without secrets."""
-        for name, pattern in self._rules:
+        for name, pattern in self._own:
             text, count = pattern.subn(f"[redacted: {name}]", text)
             self.count += count
-        text, count = _NAMED.subn(r"\1[redacted: named secret]", text)
-        self.count += count
+        for name, pattern in self._rules:
+            text, count = _replace(pattern, f"[redacted: {name}]", text)
+            self.count += count
+        for pattern in (_NAMED, _ARGUMENT):
+            text, count = pattern.subn(r"\1[redacted: named secret]", text)
+            self.count += count
         return text
 
     def _named(self, key: Any, value: str) -> str:
@@ -117,13 +138,58 @@ class Redactor:
             if isinstance(value, str):
                 container[key] = self._named(key, value)
             elif isinstance(value, dict):
-                container[key] = copy = dict(value)
-                kept = _KEPT_OF_IMAGES if copy.get("type") == "image" else _KEPT
+                container[key] = copy = self._with_keys(value)
+                kept = ("data",) if _is_image(copy) else ()
                 work.extend((copy, name) for name in copy if name not in kept)
             elif isinstance(value, list):
                 container[key] = items = list(value)
                 work.extend((items, at) for at in range(len(items)))
         return holder[0]
+
+    def _with_keys(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Copy an object; a key that is a secret becomes another one."""
+        copy: dict[str, Any] = {}
+        for key, member in value.items():
+            name = self._keys.get(key)
+            if name is None:
+                name = self.text(key)
+                if len(self._keys) < _MOST_KEYS:
+                    self._keys[key] = name
+            while name in copy:
+                name += " (another)"
+            copy[name] = member
+        return copy
+
+
+def _replace(pattern: re.Pattern[str], by: str, text: str) -> tuple[str, int]:
+    """Replace all matches, and count them.
+
+    Some rules take time in proportion to the square of a text that is made for it. So a long one is looked
+    through in windows that overlap; a match that comes to the end of its window is taken up without one.
+    """
+    if len(text) <= _WINDOW:
+        return pattern.subn(by, text)
+    parts: list[str] = []
+    done = count = 0
+    for start in range(0, len(text), _WINDOW - _OVERLAP):
+        stop = min(len(text), start + _WINDOW)
+        following = start + _WINDOW - _OVERLAP if stop < len(text) else len(text)
+        for found in pattern.finditer(text, max(start, done), stop):
+            if found.start() >= following:
+                break
+            whole = pattern.match(text, found.start()) if found.end() == stop < len(text) else found
+            if found.start() >= done and whole and whole.end() > whole.start():
+                parts += [text[done : found.start()], by]
+                done, count = whole.end(), count + 1
+    return "".join([*parts, text[done:]]), count
+
+
+def _is_image(block: dict[str, Any]) -> bool:
+    """Say whether this is a picture: its base64 is no text, though it may look like a key by chance."""
+    data, kind = block.get("data"), block.get("mimeType")
+    if block.get("type") != "image" or not isinstance(data, str) or not isinstance(kind, str):
+        return False
+    return is_image_data(kind, data)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -7,7 +7,6 @@ text, or as the HTML that `sessiontree.export.draw` made of them.
 from __future__ import annotations
 
 import asyncio
-import html
 import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Mount, Route
 
 from sessiontree.exceptions import SessionTreeError
+from sessiontree.export.draw import safe
 from sessiontree.export.html import HELP, asset, page_style, skeleton
 from sessiontree.viewer.guard import Guard
 from sessiontree.viewer.opened import OpenedSession, StaleError
@@ -120,7 +120,7 @@ def _page(title: str, body: str, scripts: tuple[str, ...], up: str) -> HTMLRespo
     return HTMLResponse(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<link rel="icon" href="{up}assets/icon.svg">\n<title>{html.escape(title)}</title>\n'
+        f'<link rel="icon" href="{up}assets/icon.svg">\n<title>{safe(title)}</title>\n'
         f"{styles}{tags}</head>\n{body}</html>\n"
     )
 
@@ -191,8 +191,7 @@ class _Pages:
         live = '<span id="live" title="Shows what is added, as it is added"></span>'
         top = skeleton(state["title"], state["facts"], back).replace("</header>", f"{live}</header>", 1)
         body = f'<body class="session">\n{top}<main id="entries"></main>\n{HELP}</body>\n'
-        title = state["title"].encode("utf-8", "replace").decode()
-        return _page(title, body, ("pane.js", "page.js", "session.js"), "../../")
+        return _page(state["title"], body, ("pane.js", "page.js", "session.js"), "../../")
 
     def place(self, request: Request) -> Response:
         opened = self._open(request, anew=not _text(request, "stamp"))

@@ -6,7 +6,9 @@ so everything comes with a stamp; who asks with an old one is told so (`StaleErr
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import threading
 import time
 import zlib
@@ -20,7 +22,7 @@ from sessiontree.exceptions import SessionFileLostError
 from sessiontree.export.draw import Drawer
 from sessiontree.export.html import title_of
 from sessiontree.export.markdown import is_image
-from sessiontree.export.model import items
+from sessiontree.export.model import clear, items
 from sessiontree.export.outline import Outline
 
 if TYPE_CHECKING:
@@ -42,6 +44,12 @@ _HTML_AT_ONCE = 500_000
 _WORTH_A_LOOK = 256 << 10
 _SEARCH_SECONDS = 0.25
 _PATHS = 4
+
+# What stands in a line of JSON as it is shown: ASCII, but for quotes, backslashes, and signs of JSON that are
+# shown with blanks around them. And words that are shown without standing there.
+_AS_IT_IS = re.compile(r"[ !#-+\--9;-Z^-z|~]+")
+_OWN_WORDS = "thinking bash output error (failed)"
+_MODEL_CHANGE = 2
 
 
 class StaleError(Exception):
@@ -202,14 +210,14 @@ class OpenedSession:
             store = self._log.store
             shown = {row: self._words(row) for row in rows if store.span(row)[1] > _WORTH_A_LOOK}
             for item in self._items([row for row in rows if row not in shown]):
-                shown[item.row] = item.kind, item.first_words, item.label
+                shown[item.row] = clear(item.kind), item.first_words, clear(item.label)
             return [(row, self._outline.depth[row], row in on, *shown[row]) for row in rows]
 
     def _words(self, row: int) -> tuple[str, str, str]:
         """Describe an entry that is too long to be parsed for a line."""
         id = self._log.store.id(row)
         label = self._session.get_label(id) if isinstance(id, str) else None
-        return "long entry", f"{self._log.store.span(row)[1]:,} bytes", str(label or "")
+        return "long entry", f"{self._log.store.span(row)[1]:,} bytes", clear(str(label or ""))
 
     def entries(self, leaf: int, start: int, count: int) -> list[str]:
         """Draw entries of a branch: at least one if there is one, then as many as make half a megabyte."""
@@ -232,15 +240,16 @@ class OpenedSession:
 
     def image(self, row: int, part: int) -> tuple[str, bytes] | None:
         """Give the media type and bytes of an image; None where there is none."""
-        import base64
-
         item = self._item(row)
         if item is None or not 0 <= part < len(item.parts):
             return None
         found = item.parts[part]
         if found.kind != "image" or not is_image(found):
             return None
-        return found.title, base64.b64decode("".join(found.text.split()) + "===")
+        try:
+            return found.title, base64.b64decode("".join(found.text.split()) + "===")
+        except ValueError:
+            return None
 
     def find(self, words: str, start: int) -> tuple[list[int], int | None]:
         """Look for text in all entries from a row on, for a quarter of a second.
@@ -251,20 +260,36 @@ class OpenedSession:
         words = words.lower()
         found: list[int] = []
         until = time.monotonic() + _SEARCH_SECONDS
+        labelled = {row for row, label in self.labels() if words in label.lower()}
         for batch in self._batches(range(max(0, start), len(self._outline))):
             with self._lock:
+                likely = self._likely(batch, words, labelled)
                 found += [
-                    item.row for item in items(self._session, batch) if words in item.all_text().lower()
+                    item.row for item in items(self._session, likely) if words in item.all_text().lower()
                 ]
             if time.monotonic() > until:
                 after = batch[-1] + 1
                 return found, after if after < len(self._outline) else None
         return found, None
 
+    def _likely(self, rows: list[int], words: str, labelled: set[int]) -> list[int]:
+        """Leave out rows whose lines cannot have the words: to parse 500 MB would take half a minute."""
+        if not _AS_IT_IS.fullmatch(words) or words in _OWN_WORDS:
+            return rows
+        needle, store = words.encode(), self._log.store
+
+        def may_have(row: int, line: bytes) -> bool:
+            # A line may also have letters and slashes as escapes.
+            as_escape = b"\\u00" in line or b"\\/" in line
+            elsewhere = row in labelled or store.kind(row) == _MODEL_CHANGE
+            return as_escape or elsewhere or needle in line.lower()
+
+        return [row for row, line in zip(rows, store.lines(rows), strict=True) if may_have(row, line)]
+
     def labels(self) -> list[tuple[int, str]]:
         """Give rows and labels, in the order in which they were first set."""
         with self._lock:
-            rows = [(self._log.store.find(id), str(label)) for id, label in self._session.get_labels()]
+            rows = [(self._log.store.find(id), clear(str(label))) for id, label in self._session.get_labels()]
             return [(row, label) for row, label in rows if row is not None]
 
     def _item(self, row: int) -> Item | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessiontree.catalog import Catalog
 from sessiontree.exceptions import SessionTreeError
+from sessiontree.export.model import clear
 from sessiontree.listing import iter_sessions
 from sessiontree.viewer.opened import OpenedSession
 
@@ -263,9 +264,9 @@ def _from_info(info: SessionInfo) -> tuple[str, Listed]:
     return info.path, Listed(
         key=key_of(info.path),
         id=info.id,
-        name=info.name or "",
-        words=" ".join(info.first_message[:_FIRST_WORDS].split()),
-        cwd=info.cwd,
+        name=clear(info.name or ""),
+        words=clear(" ".join(info.first_message[:_FIRST_WORDS].split())),
+        cwd=clear(info.cwd),
         created=_ms(info.created),
         modified=_ms(info.modified),
         written=info.mtime_ns // 1_000_000,
@@ -287,11 +288,11 @@ def _with_costs(row: Listed, session: CatalogSession) -> Listed:
 def _hit(hit: Hit) -> dict[str, Any]:
     return {
         "key": key_of(hit.path),
-        "name": hit.session_name or hit.session_id,
-        "cwd": hit.cwd,
+        "name": clear(hit.session_name or hit.session_id),
+        "cwd": clear(hit.cwd),
         "entry": hit.entry_id,
         "role": hit.role,
         "time": _ms(hit.time),
-        "snippet": hit.snippet,
+        "snippet": clear(hit.snippet),
         "marks": hit.marks,
     }

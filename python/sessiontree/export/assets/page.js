@@ -274,7 +274,7 @@ const startPage = (source) => {
     const place = await source.place("", -1);
     if (place.row >= 0) {
       await show(place);
-      lineOfHere = place.line;
+      if (source.fromEnd) lineOfHere = place.line;
       if (source.fromEnd && !location.hash) pane.toEnd();
     }
     await fillLabels();
