@@ -300,6 +300,7 @@ class SessionInfo:
         skipped_lines: int = 0,
         size: int = 0,
         mtime_ns: int = 0,
+        cost: float = 0.0,
     ) -> SessionInfo: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -364,6 +365,10 @@ class SessionInfo:
         """The number of lines that are no JSON."""
 
     @property
+    def cost(self) -> float:
+        """What answers, tool results and summaries say they have cost, in US dollars; forks count too."""
+
+    @property
     def size(self) -> int:
         """Bytes of the file."""
 
@@ -402,6 +407,15 @@ class SessionFiles:
         """
 
     def __len__(self) -> int: ...
+    def looks(self) -> list[tuple[str, tuple[int, int, int, int]]]:
+        """Path and (size, mtime, inode, ctime) of the files that are not read yet, in their order.
+
+        Times are in nanoseconds; all is 0 for the order "name".
+        """
+
+    def keep(self, places: list[int]) -> None:
+        """Leave only some of the files that are not read yet, by their places in `looks`."""
+
     def prefer(self, id: str) -> None:
         """Put the files first whose names end in this session id."""
 

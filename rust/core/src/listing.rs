@@ -12,7 +12,7 @@ use crate::place;
 use crate::summary::{self, Reader, Summary};
 use std::cmp::Reverse;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +64,22 @@ struct Candidate {
     mtime: i64,
     /// 0 where nobody asked.
     size: u64,
+    /// Inode and time of the last change in nanoseconds since 1970; 0 where nobody asked.
+    inode: u64,
+    changed: i64,
+}
+
+/// What a file looks like without being read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    pub path: PathBuf,
+    pub size: u64,
+    /// Nanoseconds since 1970.
+    pub mtime: i64,
+    /// 0 where the system has none.
+    pub inode: u64,
+    /// When the inode changed last, in nanoseconds since 1970; 0 where the system does not say.
+    pub changed: i64,
 }
 
 /// A path and why it could not be read.
@@ -115,6 +131,8 @@ impl Files {
             name,
             mtime: 0,
             size: 0,
+            inode: 0,
+            changed: 0,
         }));
     }
 
@@ -144,7 +162,7 @@ impl Files {
         let files = std::mem::take(&mut self.found);
         let parts: Vec<&[Candidate]> = files.chunks(STATS).collect();
         let stop = AtomicBool::new(false);
-        let look = |path: &mut PathBuf, at: usize| -> Vec<io::Result<(i64, u64)>> {
+        let look = |path: &mut PathBuf, at: usize| -> Vec<io::Result<Metadata>> {
             let times = parts[at].iter().map(|file| self.times_of(file, path));
             times.collect()
         };
@@ -152,8 +170,9 @@ impl Files {
         let times = parallel::map(parts.len(), threads, &stop, go_on, PathBuf::new, look)?;
         for (mut file, times) in files.into_iter().zip(times.into_iter().flatten()) {
             match times {
-                Ok((mtime, size)) => {
-                    (file.mtime, file.size) = (mtime, size);
+                Ok(meta) => {
+                    (file.mtime, file.size) = (summary::mtime_of(&meta), meta.len());
+                    (file.inode, file.changed) = inode_of(&meta);
                     self.found.push(file);
                 }
                 Err(e) => {
@@ -166,10 +185,9 @@ impl Files {
         Ok(())
     }
 
-    fn times_of(&self, file: &Candidate, path: &mut PathBuf) -> io::Result<(i64, u64)> {
+    fn times_of(&self, file: &Candidate, path: &mut PathBuf) -> io::Result<Metadata> {
         self.write_path(file, path);
-        let meta = fs::metadata(&*path)?;
-        Ok((summary::mtime_of(&meta), meta.len()))
+        fs::metadata(&*path)
     }
 
     /// Writes a file's path into a buffer that is used again and again.
@@ -196,6 +214,34 @@ impl Files {
     pub fn prefer(&mut self, id: &[u8]) {
         let files = &mut self.found[self.next..];
         files.sort_by_key(|file| Reverse(names_id(&file.name, id)));
+    }
+
+    /// What the files that are not read yet look like, in their order; nothing but names where the
+    /// order asks for no times.
+    pub fn looks(&self) -> Vec<Look> {
+        let look = |file: &Candidate| Look {
+            path: self.folders[file.folder].join(&file.name),
+            size: file.size,
+            mtime: file.mtime,
+            inode: file.inode,
+            changed: file.changed,
+        };
+        self.found[self.next..].iter().map(look).collect()
+    }
+
+    /// Leaves only some of the files that are not read yet, by their places among these.
+    pub fn keep(&mut self, places: &[usize]) {
+        let mut wanted = vec![false; self.found.len()];
+        for &place in places {
+            if let Some(kept) = wanted.get_mut(self.next.saturating_add(place)) {
+                *kept = true;
+            }
+        }
+        let (mut at, next) = (0, self.next);
+        self.found.retain(|_| {
+            at += 1;
+            at <= next || wanted[at - 1]
+        });
     }
 
     /// How many files there are.
@@ -288,6 +334,18 @@ fn names_id(name: &OsStr, id: &[u8]) -> bool {
         .strip_suffix(b".jsonl")
         .and_then(|stem| stem.strip_suffix(id));
     rest.is_some_and(|rest| matches!(rest.last(), None | Some(b'_')))
+}
+
+#[cfg(unix)]
+fn inode_of(meta: &Metadata) -> (u64, i64) {
+    use std::os::unix::fs::MetadataExt;
+    let nanos = meta.ctime().saturating_mul(1_000_000_000);
+    (meta.ino(), nanos.saturating_add(meta.ctime_nsec()))
+}
+
+#[cfg(not(unix))]
+fn inode_of(_: &Metadata) -> (u64, i64) {
+    (0, 0)
 }
 
 /// The names of a folder's session files; its folders, and links in it, which may lead to folders.

@@ -25,6 +25,12 @@ use std::time::UNIX_EPOCH;
 /// How much is read before the question whether to go on.
 const STEP: usize = 16 << 20;
 
+/// Entries whose own `usage` counts.
+const SPENDING: [&str; 3] = ["usage", "compaction", "branch_summary"];
+
+/// Roles of the messages whose `usage` counts.
+const SPENDERS: [&str; 2] = ["assistant", "toolResult"];
+
 /// What a listing shows of one session. Texts are WTF-8.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
@@ -50,6 +56,8 @@ pub struct Summary {
     pub last_role: Option<Vec<u8>>,
     /// That message's `stopReason`.
     pub stop_reason: Option<Vec<u8>>,
+    /// What answers, tool results and summaries say they have cost, in US dollars.
+    pub cost: f64,
     /// Lines that are no JSON.
     pub skipped: u64,
     /// Bytes of the file.
@@ -316,6 +324,10 @@ impl Builder {
             self.take_message(line, &parts.message, entry_time);
         } else if content::is_text(kind, "session_info") {
             self.take_name(&line[parts.name.clone()]);
+        } else if !parts.usage.is_empty()
+            && SPENDING.iter().any(|wanted| content::is_text(kind, wanted))
+        {
+            self.summary.cost += content::cost(&line[parts.usage.clone()]);
         }
     }
 
@@ -338,6 +350,12 @@ impl Builder {
         self.role.set(role);
         self.stop.set(text(&places.stop));
         let user = content::is_text(role, "user");
+        if !places.usage.is_empty()
+            && !user
+            && SPENDERS.iter().any(|wanted| content::is_text(role, wanted))
+        {
+            self.summary.cost += content::cost(text(&places.usage));
+        }
         if body.is_empty() || !(user || content::is_text(role, "assistant")) {
             return;
         }

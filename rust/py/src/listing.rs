@@ -68,7 +68,7 @@ impl SessionInfo {
     #[pyo3(signature = (path, id, *, cwd = None, name = None, parent_session_path = None,
         created_ms = None, modified_ms = 0, message_count = 0, first_message = None,
         last_role = None, stop_reason = None, version = Some(1.0), skipped_lines = 0, size = 0,
-        mtime_ns = 0))]
+        mtime_ns = 0, cost = 0.0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         path: PathBuf,
@@ -86,6 +86,7 @@ impl SessionInfo {
         skipped_lines: u64,
         size: u64,
         mtime_ns: i64,
+        cost: f64,
     ) -> PyResult<Self> {
         let shown = Summary {
             id: text_bytes(id)?,
@@ -99,6 +100,7 @@ impl SessionInfo {
             modified: modified_ms,
             last_role: bytes_of(last_role)?,
             stop_reason: bytes_of(stop_reason)?,
+            cost,
             skipped: skipped_lines,
             size,
             mtime: mtime_ns,
@@ -202,6 +204,11 @@ impl SessionInfo {
     }
 
     #[getter]
+    fn cost(&self) -> f64 {
+        self.shown.cost
+    }
+
+    #[getter]
     fn size(&self) -> u64 {
         self.shown.size
     }
@@ -242,6 +249,7 @@ impl SessionInfo {
         more.set_item("skipped_lines", shown.skipped)?;
         more.set_item("size", shown.size)?;
         more.set_item("mtime_ns", shown.mtime)?;
+        more.set_item("cost", shown.cost)?;
         Ok((PyTuple::new(py, [self.path(py)?, self.id(py)?])?, more))
     }
 }
@@ -399,6 +407,20 @@ impl SessionFiles {
 
     fn __len__(&self, py: Python<'_>) -> usize {
         py.detach(|| self.lock().len())
+    }
+
+    fn looks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let looks = py.detach(|| self.lock().looks());
+        let looks = looks.iter().map(|look| {
+            let numbers = (look.size, look.mtime, look.inode, look.changed);
+            (look.path.as_os_str(), numbers).into_pyobject(py)
+        });
+        PyList::new(py, looks.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    #[allow(clippy::needless_pass_by_value)]
+    fn keep(&self, py: Python<'_>, places: Vec<usize>) {
+        py.detach(|| self.lock().keep(&places));
     }
 
     fn prefer(&self, py: Python<'_>, id: &Bound<'_, PyString>) -> PyResult<()> {

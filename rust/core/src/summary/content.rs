@@ -142,6 +142,27 @@ fn number_of_text(text: &[u8]) -> f64 {
     }
 }
 
+/// What a `usage` says it has cost; 0 where it says no finite number.
+pub(super) fn cost(usage: &[u8]) -> f64 {
+    let total = member(usage, "cost").and_then(|cost| member(cost, "total"));
+    match total {
+        Some(value @ [b'-' | b'0'..=b'9', ..]) => {
+            Some(json::number(value)).filter(|cost| cost.is_finite())
+        }
+        _ => None,
+    }
+    .unwrap_or(0.0)
+}
+
+/// A member of an object; of duplicate keys the last one.
+fn member<'a>(value: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    if value.first() != Some(&b'{') {
+        return None;
+    }
+    let wanted = json::members(value).filter(|(key, _)| json::key_is(key, name));
+    wanted.last().map(|(_, value)| value)
+}
+
 /// JavaScript's white space and ends of lines, in UTF-8.
 const BLANKS: [&str; 25] = [
     "\t", "\n", "\u{b}", "\u{c}", "\r", " ", "\u{a0}", "\u{1680}", "\u{2000}", "\u{2001}",

@@ -10,6 +10,7 @@ pub(super) struct Parts {
     pub(super) kind: Range<usize>,
     pub(super) name: Range<usize>,
     pub(super) time: Range<usize>,
+    pub(super) usage: Range<usize>,
     pub(super) message: Message,
     /// Members of the object that is being walked; they count if it turns out to be the message.
     inner: Message,
@@ -22,6 +23,7 @@ pub(super) struct Message {
     pub(super) content: Range<usize>,
     pub(super) time: Range<usize>,
     pub(super) stop: Range<usize>,
+    pub(super) usage: Range<usize>,
 }
 
 impl Parts {
@@ -37,6 +39,7 @@ impl Parts {
             b"content" => self.inner.content = value,
             b"timestamp" => self.inner.time = value,
             b"stopReason" => self.inner.stop = value,
+            b"usage" => self.inner.usage = value,
             _ => {}
         }
     }
@@ -47,6 +50,7 @@ impl Parts {
             b"type" => self.kind = value,
             b"name" => self.name = value,
             b"timestamp" => self.time = value,
+            b"usage" => self.usage = value,
             b"message" => self.message = inner,
             _ => {}
         }
@@ -56,7 +60,7 @@ impl Parts {
 /// The key itself, or the name among ours that it spells with escapes.
 #[inline]
 fn plain(key: &[u8]) -> &[u8] {
-    const NAMES: [&str; 7] = [
+    const NAMES: [&str; 8] = [
         "type",
         "name",
         "timestamp",
@@ -64,6 +68,7 @@ fn plain(key: &[u8]) -> &[u8] {
         "role",
         "content",
         "stopReason",
+        "usage",
     ];
     // The shortest name has four letters, and a letter becomes six when it is escaped.
     if key.len() < 9 || !key.contains(&b'\\') {

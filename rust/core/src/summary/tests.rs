@@ -377,3 +377,35 @@ fn a_long_read_stops_when_asked() {
     assert!(matches!(stopped.kind(), ErrorKind::Cancelled));
     assert_eq!(asked.get(), 5);
 }
+
+/// Costs count where a session's totals count them: answers, tool results, summaries and usage
+/// entries; what is no finite number counts as nothing.
+#[test]
+fn costs_are_added_up() {
+    let message = |role: &str, usage: &str| {
+        format!(
+            r#"{{"type":"message","id":"a","message":{{"role":"{role}","content":"","usage":{usage}}}}}"#
+        )
+    };
+    let of_kind =
+        |kind: &str| format!(r#"{{"type":"{kind}","id":"a","usage":{{"cost":{{"total":0.5}}}}}}"#);
+    let entries = [
+        message(
+            "assistant",
+            r#"{"input":1,"cost":{"input":9,"total":1.25}}"#,
+        ),
+        message("toolResult", r#"{"cost":{"total":1,"total":2}}"#),
+        message("user", r#"{"cost":{"total":100}}"#),
+        message("assistant", r#"{"cost":{"total":"7"}}"#),
+        message("assistant", r#"{"cost":{"total":1e999}}"#),
+        message("assistant", r#"{"cost":7}"#),
+        message("assistant", r#"[{"cost":{"total":7}}]"#),
+        message("assistant", r#"{"co\u0073t":{"total":-0.25}}"#),
+        of_kind("usage"),
+        of_kind("compaction"),
+        of_kind("branch_summary"),
+        of_kind("custom"),
+    ];
+    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
+    assert_eq!(lines(&entries).cost, 1.25 + 2.0 - 0.25 + 1.5);
+}
