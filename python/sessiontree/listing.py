@@ -103,7 +103,7 @@ def list_sessions(
         >>> list_sessions("/code/proj", "/no/such/folder")
         []
     """
-    folder, belongs = _scope(cwd, session_dir)
+    folder, belongs = scope(cwd, session_dir)
     listing = _Listing(cancel, limit, on_error, on_progress, 10)
     return listing.run(folder, "own", belongs, _by(sort, "modified"), lenient_header)
 
@@ -200,7 +200,7 @@ def find_session_by_id(
     """
     if not isinstance(id, str):
         return None
-    folder, belongs = _scope(cwd, session_dir)
+    folder, belongs = scope(cwd, session_dir)
     files = _files(folder, "name")
     if files is None:
         return None
@@ -224,7 +224,7 @@ def find_recent_session(
     Raises:
         OSError: The folder cannot be read.
     """
-    folder, belongs = _scope(cwd, session_dir)
+    folder, belongs = scope(cwd, session_dir)
     return _most_recent(folder, belongs, on_error)
 
 
@@ -286,7 +286,7 @@ def _anything(_cwd: str) -> bool:
     return True
 
 
-def _scope(cwd: PathLike, session_dir: PathLike | None) -> tuple[str, Callable[[str], bool]]:
+def scope(cwd: PathLike, session_dir: PathLike | None) -> tuple[str, Callable[[str], bool]]:
     """The folder of a directory's sessions, and which sessions in it belong to the directory."""
     default = paths.default_session_dir(cwd)
     folder = paths.normalize_path(session_dir) if session_dir else default

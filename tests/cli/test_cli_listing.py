@@ -48,13 +48,23 @@ def test_list_says_what_matters(run, sessions, home):
         "messageCount": 1,
         "firstMessage": "third",
         "size": sessions["xyz"].stat().st_size,
+        "cost": 0,
         "version": 3,
         "lastRole": "user",
         "stopReason": None,
         "skippedLines": 0,
     }
     line = run("list").lines[0].split("\t")
-    assert (line[0], line[2], line[4:]) == ("xyz", "1", ["waiting", "third"])
+    assert (line[0], *line[2:]) == (
+        "xyz",
+        "1",
+        str(sessions["xyz"].stat().st_size),
+        "0.0000",
+        "waiting",
+        str(home),
+        "",
+        "third",
+    )
 
 
 def test_an_empty_list(run, home):

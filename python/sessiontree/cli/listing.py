@@ -3,82 +3,217 @@
 from __future__ import annotations
 
 import itertools
+import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len
 
-from sessiontree import SessionManager
+from sessiontree import paths
 from sessiontree.cli import _place
 from sessiontree.cli._errors import complain, explain
-from sessiontree.cli._output import Screen, say, say_json_array
-from sessiontree.cli._text import one_line, pad, safe, size_text
+from sessiontree.cli._output import Screen, flush, say, say_json_array
+from sessiontree.cli._progress import progress
+from sessiontree.cli._text import cell_len, one_line, pad, safe, size_text
+from sessiontree.cli._time import age, iso, minute, when
+from sessiontree.shown import Listing
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sessiontree import SessionInfo
+    from sessiontree.shown import Shown
 
-# Columns of the table: numbers stand to the right, and directories are cut first.
-_NUMBERS = (2, 3)
-_DIRECTORY = 5
+# Columns of the table that stand to the right.
+_NUMBERS = ("age", "messages", "size", "cost")
+_PROJECT = "project"
+# Widths are those of so many rows; the first lines do not wait for the last ones.
+_MEASURED = 200
+_ABOUT = 500
+_UNKNOWN = -(1 << 63)
+
+SORTS: dict[str, Callable[[Shown], Any]] = {
+    "modified": lambda row: row.modified_ms,
+    "created": lambda row: _UNKNOWN if row.created_ms is None else row.created_ms,
+    "mtime": lambda row: row.mtime_ns,
+    "cost": lambda row: row.cost,
+    "messages": lambda row: row.message_count,
+    "size": lambda row: row.size,
+    "name": lambda row: (row.name or "").casefold(),
+    "project": lambda row: row.cwd,
+}
+_ASCENDING = ("name", "project")
 
 
 @click.command("list", short_help="List sessions, newest first.")
 @_place.place_options
 @click.option("--all", "everywhere", is_flag=True, help="Of all working directories.")
-@click.option("-n", "--limit", type=click.IntRange(1), help="Only the newest N.")
+@click.option("--project", metavar="DIR", help="Of this directory and those below it, or of this name.")
+@click.option("--since", callback=when, metavar="WHEN", help="Not older than a date, or 12h, 7d, 2w, 3m, 1y.")
+@click.option("--until", callback=when, metavar="WHEN", help="Older than that.")
+@click.option(
+    "--sort",
+    type=click.Choice(list(SORTS)),
+    default="modified",
+    show_default=True,
+    help="Newest or most first; names and projects in their order.",
+)
+@click.option("--reverse", is_flag=True, help="The other way round.")
+@click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="Only the first N.")
+@click.option("--watch", is_flag=True, help="Show changes as they happen, until Ctrl-C.")
 @_place.json_option
-def command(
-    cwd: str | None, session_dir: str | None, everywhere: bool, limit: int | None, as_json: bool
-) -> int:
-    """List the sessions of the working directory, newest first."""
-    place = _place.Place(cwd, session_dir)
-    unreadable: list[tuple[str, Exception]] = []
-    infos = sessions(place, everywhere=everywhere, limit=limit, unreadable=unreadable)
+def command(cwd: str | None, session_dir: str | None, watch: bool, as_json: bool, **options: Any) -> int:
+    r"""List the sessions of the working directory, newest first: age, messages, size, cost, name, first words.
+
+    What is shown is kept in the cache folder, so that only new and changed files are read.
+
+    \b
+    Examples:
+      sessiontree list
+      sessiontree list --all --limit 20
+      sessiontree list --project parser --since 7d --sort cost
+      sessiontree list --all --watch
+      sessiontree list --json | jq -r '.[].path'
+
+    With --watch, --json prints an object a line: a session that is new or has changed, or that is gone.
+
+    Exit codes: 0 fine, also without any session; 1 something could not be read; 2 wrong usage.
+    """
+    look = Look(_place.Place(cwd, session_dir), **options)
+    if watch:
+        from sessiontree.cli._watch import Watch
+
+        Watch(look, as_json=as_json).run()
+    listing = look.listing()
+    rows = look.chosen(listing.rows)
     if as_json:
-        say_json_array(map(info_json, infos))
-    elif infos:
-        show(infos, everywhere=everywhere)
+        say_json_array(map(info_json, rows))
+    elif rows:
+        show(rows, everywhere=look.everywhere)
     else:
-        where = place.session_dir or ("any directory" if everywhere else place.cwd)
-        complain(f"no sessions of {where} yet")
-    for path, error in unreadable:
-        text, _ = explain(error)
-        complain(text if path in text else f"{text} ({path})")
-    return 1 if unreadable else 0
+        complain(look.nothing())
+    listing.save()
+    return 1 if look.tell_unreadable() else 0
 
 
-def sessions(
-    place: _place.Place, *, everywhere: bool, limit: int | None, unreadable: list[tuple[str, Exception]]
-) -> Sequence[SessionInfo]:
-    """List sessions; what cannot be read is added to ``unreadable``."""
+class Look:
+    """Where to look, and what is wanted of what is found."""
 
-    def note(path: str, error: Exception) -> None:
-        unreadable.append((path, error))
+    def __init__(
+        self,
+        place: _place.Place,
+        *,
+        everywhere: bool,
+        project: str | None,
+        since: dt.datetime | None,
+        until: dt.datetime | None,
+        sort: str,
+        reverse: bool,
+        limit: int | None,
+    ) -> None:
+        from sessiontree.listing import scope
 
-    found: Sequence[SessionInfo]
-    if everywhere:
-        found = SessionManager.list_all(place.session_dir, limit=limit, on_error=note)
-    else:
-        found = SessionManager.list(place.cwd, place.session_dir, limit=limit, on_error=note)
-    return found
+        self.everywhere = everywhere or project is not None
+        self._place = place
+        self._unreadable: dict[str, Exception] = {}
+        self._bounds = [
+            None if moment is None else round(moment.timestamp() * 1000) for moment in (since, until)
+        ]
+        self._sort, self._reverse, self._limit = sort, reverse, limit
+        self._tests: list[Callable[[str], bool]] = []
+        self._below = self.everywhere and not place.session_dir
+        if self.everywhere:
+            self._folder = place.session_dir or paths.sessions_root()
+        else:
+            self._folder, belongs = scope(place.cwd, place.session_dir)
+            self._tests.append(belongs)
+        if project is not None:
+            self._tests.append(of_project(project))
+
+    def listing(self) -> Listing:
+        """Look at the files; what cannot be read is kept for `tell_unreadable`."""
+        with progress("reading sessions") as tell:
+            return Listing(
+                self._folder,
+                "below" if self._below else "own",
+                on_progress=tell,
+                on_error=self._unreadable.setdefault,
+            )
+
+    def chosen(self, rows: list[Shown]) -> list[Shown]:
+        """Choose, sort, and cut."""
+        known: dict[str, bool] = {}
+        found = [row for row in rows if self._is_wanted(row, known)]
+        descending = (self._sort not in _ASCENDING) != self._reverse
+        key = SORTS[self._sort]
+        # Equal ones by file name, backwards.
+        found.sort(key=lambda row: (row.path.rpartition(os.sep)[2], row.path), reverse=True)
+        found.sort(key=key, reverse=descending)
+        return found[: self._limit]
+
+    def _is_wanted(self, row: Shown, known: dict[str, bool]) -> bool:
+        since, until = self._bounds
+        if (since is not None and row.modified_ms < since) or (
+            until is not None and row.modified_ms >= until
+        ):
+            return False
+        wanted = known.get(row.cwd)
+        if wanted is None:
+            wanted = known[row.cwd] = all(test(row.cwd) for test in self._tests)
+        return wanted
+
+    def nothing(self) -> str:
+        """Say that there is nothing."""
+        if self._bounds != [None, None] or len(self._tests) > (not self.everywhere):
+            return "no such sessions"
+        place = self._place
+        return (
+            f"no sessions of {place.session_dir or ('any directory' if self.everywhere else place.cwd)} yet"
+        )
+
+    def tell_unreadable(self) -> int:
+        """Say what could not be read since the last call, and of how many that was."""
+        troubles, self._unreadable = self._unreadable, {}
+        for path, error in troubles.items():
+            text, _ = explain(error)
+            complain(text if path in text else f"{text} ({path})")
+        return len(troubles)
 
 
-def info_json(info: SessionInfo) -> dict[str, Any]:
-    """Give what a listing knows of a session, without its text."""
+def of_project(project: str) -> Callable[[str], bool]:
+    """Say which directories belong to a project: a directory with those below it, or those of a name.
+
+    Example:
+        >>> list(map(of_project("/code/a"), ["/code/a", "/code/a/b", "/code/ab"]))
+        [True, True, False]
+        >>> list(map(of_project("a"), ["/x/a", "/x/a/b"]))
+        [True, False]
+    """
+    inside = paths.resolve_path(project)
+    below = inside if inside.endswith(os.sep) else inside + os.sep
+    is_name = os.sep not in project and project not in (".", "..", "~")
+
+    def belongs(cwd: str) -> bool:
+        return cwd == inside or cwd.startswith(below) or (is_name and os.path.basename(cwd) == project)
+
+    return belongs
+
+
+def info_json(info: Shown | SessionInfo) -> dict[str, Any]:
+    """Give what a listing knows of a session; of the first message the first 1,000 characters."""
     return {
         "path": info.path,
         "id": info.id,
         "cwd": info.cwd,
         "name": info.name,
         "parentSession": info.parent_session_path,
-        "created": _iso(info.created),
-        "modified": _iso(info.modified),
+        "created": iso(info.created_ms),
+        "modified": iso(info.modified_ms),
         "messageCount": info.message_count,
         "firstMessage": info.first_message,
         "size": info.size,
+        "cost": info.cost,
         "version": info.version,
         "lastRole": info.last_role,
         "stopReason": info.stop_reason,
@@ -86,60 +221,97 @@ def info_json(info: SessionInfo) -> dict[str, Any]:
     }
 
 
-def _iso(time: dt.datetime | None) -> str | None:
-    return None if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def show(infos: Sequence[SessionInfo], *, everywhere: bool) -> None:
-    """Print a table: as wide as the terminal, or whole and separated by tabs for a pipe."""
+def show(infos: Sequence[Shown | SessionInfo], *, everywhere: bool) -> None:
+    """Print a table: as wide as the terminal, or with whole values and tabs between them for a pipe."""
     screen = Screen.of_stdout()
-    rows = [_row(info, everywhere=everywhere) for info in infos]
-    if not screen.terminal:
-        for row in rows:
-            say("\t".join(row))
-        return
-    titles = ["id", "modified", "messages", "size", "state", *(["directory"] if everywhere else []), "about"]
-    shown = _unique_beginnings([row[0] for row in rows])
-    table = [titles, *([id, *row[1:]] for id, row in zip(shown, rows, strict=True))]
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    if screen.terminal:
+        lines = table(screen, infos, everywhere=everywhere)
+    else:
+        lines = ("\t".join(_whole(info)) for info in infos)
+    for number, line in enumerate(lines):
+        say(line)
+        if number == 0:
+            # A reader has something to do while the rest is made.
+            flush()
+
+
+def _whole(info: Shown | SessionInfo) -> list[str]:
+    """The fields of a line for programs: the same ones always, with neither tabs nor line breaks in them."""
+    return [
+        safe(info.id, keep=""),
+        minute(info.modified_ms),
+        str(info.message_count),
+        str(info.size),
+        f"{info.cost:.4f}",
+        state(info),
+        one_line(info.cwd, _ABOUT),
+        one_line(info.name or "", _ABOUT),
+        one_line(info.first_message, _ABOUT),
+    ]
+
+
+def table(screen: Screen, infos: Sequence[Shown | SessionInfo], *, everywhere: bool) -> Iterator[str]:
+    """Give the lines of a table for a terminal."""
+    titles = ["id", "age", "messages", "size", "cost", "state", *([_PROJECT] if everywhere else []), "about"]
+    length = _unique_length([info.id for info in infos])
+    now = time.time_ns() // 1_000_000
+    rows = (_row(info, length, now, everywhere=everywhere) for info in infos)
+    first = [titles, *itertools.islice(rows, _MEASURED)]
+    widths = [max(map(cell_len, column)) for column in zip(*first, strict=True)]
     if everywhere:
-        widths[_DIRECTORY] = min(widths[_DIRECTORY], max(10, screen.width // 4))
-    room = max(10, screen.width - sum(widths[:-1]) - 2 * len(widths[:-1]))
-    for number, row in enumerate(table):
-        line = "  ".join([*map(_cell, range(len(row)), row[:-1], widths), one_line(row[-1], room)])
-        say(screen.paint(line, "bold" if number == 0 else ""))
+        widths[-2] = min(widths[-2], max(10, screen.width // 4))
+    while len(titles) > 2 and sum(widths[:-1]) + 2 * len(widths) + 10 > screen.width:
+        # A narrow terminal keeps ids and what they are about.
+        at = len(titles) - 2
+        del titles[at], widths[at]
+    kept = len(titles) - 1
+    room = max(10, screen.width - sum(widths[:-1]) - 2 * kept)
+    for number, row in enumerate(itertools.chain(first, rows)):
+        cells = map(_cell, titles[:kept], row[:kept], widths)
+        line = "  ".join([*cells, one_line(row[-1], room)])
+        yield screen.paint(line, "bold" if number == 0 else "")
 
 
-def _cell(column: int, text: str, width: int) -> str:
+def _cell(title: str, text: str, width: int) -> str:
+    if title == _PROJECT and cell_len(text) > width:
+        # The end of a path tells more than its beginning.
+        text = f"…{text[1 - width :]}"
     line = one_line(text, width)
-    return line.rjust(width) if column in _NUMBERS else pad(line, width)
+    return line.rjust(width) if title in _NUMBERS else pad(line, width)
 
 
-def _unique_beginnings(ids: list[str]) -> list[str]:
-    """Shorten ids as far as they stay apart, to eight characters at least."""
+def _unique_length(ids: list[str]) -> int:
+    """How far ids must be shown to stay apart, eight characters at least."""
     alike = max((_alike(*pair) for pair in itertools.pairwise(sorted(set(ids)))), default=0)
-    return [id[: max(8, alike + 1)] for id in ids]
+    return max(8, alike + 1)
 
 
 def _alike(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return len(os.path.commonprefix([one, other]))  # noqa: RUF071 - characters are meant
 
 
-def _row(info: SessionInfo, *, everywhere: bool) -> list[str]:
-    row = [
-        safe(info.id, keep=""),
-        info.modified.astimezone().strftime("%Y-%m-%d %H:%M") if info.modified else "?",
+def _row(info: Shown | SessionInfo, length: int, now: int, *, everywhere: bool) -> list[str]:
+    about = one_line(info.first_message, _ABOUT)
+    if info.name:
+        about = f"{one_line(info.name, _ABOUT)} · {about}"
+    return [
+        safe(info.id[:length], keep=""),
+        age(info.modified_ms, now),
         f"{info.message_count:,}",
         size_text(info.size),
-        _state(info),
+        f"${info.cost:,.2f}" if info.cost else "",
+        state(info),
+        *([_tilde(one_line(info.cwd, _ABOUT)) or "?"] if everywhere else []),
+        about,
     ]
-    if everywhere:
-        row.append(one_line(info.cwd, 500))
-    return [*row, one_line(info.name or info.first_message, 500)]
 
 
-def _state(info: SessionInfo) -> str:
+def _tilde(path: str) -> str:
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if path == home or path.startswith(home + os.sep) else path
+
+
+def state(info: Shown | SessionInfo) -> str:
     """Say who has the word: waiting for the model, done, or failed."""
     if info.last_role == "assistant":
         return {"error": "failed", "aborted": "stopped", "toolUse": "working"}.get(
