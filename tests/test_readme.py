@@ -31,7 +31,7 @@ def test_every_command_is_shown():
     """Each command of the README is one of the program, and the README leaves none out but the demo."""
     from sessiontree.cli._app import COMMANDS
 
-    named = set(re.findall(r"^ {4}sessiontree ([a-z]+)", README, re.MULTILINE))
+    named = set(re.findall(r"^ {4}(?:eval \"\$\()?sessiontree ([a-z]+)", README, re.MULTILINE))
     assert named == set(COMMANDS) - {"demo"}
 
 

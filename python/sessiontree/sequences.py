@@ -28,6 +28,11 @@ class _RowSequence(Sequence):  # type: ignore[type-arg]
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def rows(self) -> list[int]:
+        """The rows of what is in it: places in `get_entries` and in `columns`. Nothing is read."""
+        return self._rows.tolist() if hasattr(self._rows, "tolist") else list(self._rows)
+
     def _of(self, rows: Rows | range) -> _RowSequence:
         return type(self)(self._log, rows, self._generation)
 

@@ -235,13 +235,7 @@ class SettingsManager:
                 is not trusted.
         """
         parts = _parts(key)
-        check = CHECKS.get(_kind(parts))
-        if check is not None and not check.accepts(value):
-            raise SettingsError(
-                f"cannot set {_shown(parts)} to {described(value)}: must be {check.wanted}",
-                key=_shown(parts),
-                value=value,
-            )
+        _check_new(parts, value)
         self._change(parts, value, scope)
 
     def unset(self, key: KeyPath, *, scope: Scope = "global") -> None:
@@ -397,6 +391,23 @@ def _parts(key: KeyPath) -> tuple[str, ...]:
     if not parts or not all(isinstance(part, str) and part for part in parts):
         raise ValueError(f"a setting is named by keys that are not empty, not {key!r}")
     return parts
+
+
+def _check_new(parts: tuple[str, ...], value: Any) -> None:
+    """Refuse a value that does not fit, also inside a section, and one in the place of a section."""
+    check = CHECKS.get(_kind(parts))
+    is_section = isinstance(_lookup(SETTINGS_DEFAULTS, parts), Mapping)
+    if check is None and (is_section or parts == ("compaction", "modelOverrides")):
+        check = OBJECT
+    if check is not None and not check.accepts(value):
+        raise SettingsError(
+            f"cannot set {_shown(parts)} to {described(value)}: must be {check.wanted}",
+            key=_shown(parts),
+            value=value,
+        )
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_new((*parts, str(key)), inner)
 
 
 def _kind(parts: tuple[str, ...]) -> str:

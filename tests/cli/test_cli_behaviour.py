@@ -162,10 +162,11 @@ def test_a_terminal_without_unicode(branches):
     assert b"\\u25" not in done.stdout
 
 
-@pytest.mark.parametrize("missing", ["click", "rich"])
-def test_missing_extra_is_named(missing, tmp_path):
-    """Without click or rich the program says what to install."""
-    script = f"import sys; sys.modules['{missing}'] = None; from sessiontree.cli import main; sys.exit(main(['list']))"
+@pytest.mark.parametrize("missing", ["click", "rich.cells"])
+def test_missing_extra_is_named(missing, write):
+    """Without click, or without rich where it is needed, the program says what to install."""
+    path = str(write(user("aaaaaaaa", None, "日本語")))
+    script = f"import sys; sys.modules['{missing}'] = None; from sessiontree.cli import main; sys.exit(main(['path', {path!r}]))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert "sessiontree[cli]" in done.stderr
@@ -209,3 +210,46 @@ def test_paths_are_harmless_on_a_terminal(branches, tmp_path):
     shown = on_terminal("fork", branches, "--session-dir", odd)
     assert "\\x1b]0;x\\x07" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_a_full_disk_under_the_output_is_named(branches):
+    """Output that cannot be written is one line that names it, and exit code 1."""
+    for arguments in (["tree", branches], ["show", branches, "--json"], ["list", "--json"], ["--help"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
+        assert (done.returncode, done.stderr.decode().strip()) == (
+            1,
+            "sessiontree: no space left on device: 'standard output'",
+        )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("command", ["tree", "show", "path", "follow", "append", "fork"])
+def test_what_is_no_file(run, tmp_path, command):
+    """A pipe or a device in the place of a session is said to be no regular file."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    more = ["-m", "x"] if command == "append" else []
+    for path in (tmp_path / "pipe.jsonl", "/dev/null"):
+        done = run(command, path, *more)
+        assert (done.code, done.err) == (1, f"sessiontree: not a regular file: {str(path)!r}\n")
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
+    """What takes longer than half a second has a line on stderr, cleared at the end; a pipe gets nothing."""
+    from sessiontree.cli import _progress
+
+    with _progress.progress("reading") as tell:
+        tell(1, 2)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    with _progress.progress("quick") as tell:
+        tell(1, 2)
+    assert capsys.readouterr().err == ""
+    with _progress.progress("reading") as tell:
+        tell(1, 2)
+        time.sleep(0.8)
+    out, err = capsys.readouterr()
+    assert (out, "50 %" in err, err.endswith("\r")) == ("", True, True)
+    assert err.split("\r")[-2].strip() == ""

@@ -37,10 +37,19 @@ def test_append_adds_one_line(run, branches):
 
 def test_append_takes_text_from_standard_input(run, branches, stdin):
     """Text from a pipe is taken whole, but for the last newline."""
-    stdin(b"from\na pipe \xff\n")
+    stdin("from\na pipe é\n".encode())
     id = run("append", branches).out.strip()
     session = SessionManager.open(branches, read_only=True)
-    assert session.get_entry(id)["message"]["content"][0]["text"] == "from\na pipe �"
+    assert session.get_entry(id)["message"]["content"][0]["text"] == "from\na pipe é"
+
+
+def test_append_refuses_what_is_no_utf8(run, branches, stdin):
+    """Bytes that are no text are an error that names the first one; nothing is appended."""
+    before = branches.read_bytes()
+    stdin(b"first\nsecond \xff\n")
+    done = run("append", branches)
+    assert (done.code, branches.read_bytes()) == (1, before)
+    assert "byte 0xff at byte 13 (line 2)" in done.err
 
 
 def test_append_at_another_entry(run, branches):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import sys
 import warnings
@@ -13,10 +14,12 @@ import click
 
 from sessiontree._native import VERSION
 from sessiontree.cli._errors import complain, explain
+from sessiontree.cli._output import OutputError, flush
 from sessiontree.cli._text import escape
 from sessiontree.exceptions import SessionWarning
 
 INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EIO, errno.EFBIG)
 # In the order of the help: each command and the module that holds it. A module `list` would hide the built-in
 # one from the package.
 COMMANDS = {
@@ -26,7 +29,10 @@ COMMANDS = {
     "tree": "tree",
     "show": "show",
     "path": "path",
+    "follow": "follow",
     "append": "append",
+    "label": "label",
+    "name": "name",
     "fork": "fork",
     "compact": "compact",
     "navigate": "navigate",
@@ -36,6 +42,7 @@ COMMANDS = {
     "catalog": "catalog",
     "export": "export",
     "serve": "serve",
+    "completion": "completion",
     "demo": "demo",
 }
 # What drawings become where an encoding has only letters.
@@ -67,7 +74,15 @@ class Commands(click.Group):
         if module is None:
             return None
         command: click.Command = import_module(f"sessiontree.cli.{module}").command
+        _keep_lines(command)
         return command
+
+
+def _keep_lines(command: click.Command) -> None:
+    r"""Let help texts keep their lines after ``\b``, which raw docstrings hold as two characters."""
+    command.help = (command.help or "").replace("\\b\n", "\b\n")
+    for inner in getattr(command, "commands", {}).values():
+        _keep_lines(inner)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -89,13 +104,21 @@ def run(arguments: list[str]) -> int:
         warnings.showwarning = _show_warning
         try:
             code = _invoke(arguments)
-            sys.stdout.flush()
+            flush()
         except (KeyboardInterrupt, click.Abort):
             return INTERRUPTED
         except (BrokenPipeError, _ReaderGoneError):
             _drop_output()
             return 0
+        except OutputError as error:
+            _drop_output()
+            complain(error.format_message())
+            return error.exit_code
         except Exception as error:
+            if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+                # Help texts are printed by click. Whatever else can be full has a name.
+                _drop_output()
+                error.filename = "standard output"
             if os.environ.get("SESSIONTREE_TRACEBACK"):
                 raise
             text, code = explain(error)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import re
-import sys
-import time
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,30 +12,14 @@ import click
 from sessiontree import paths
 from sessiontree.catalog import Catalog
 from sessiontree.cli._errors import complain, explain
+from sessiontree.cli._progress import progress
+from sessiontree.cli._time import when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sessiontree.catalog import Filters
     from sessiontree.cli._place import Place
-
-_AGO = re.compile(r"(\d{1,6})([hdwmy])")
-_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
-_SHOW_AFTER = 0.5
-
-
-def when(ctx: click.Context, param: click.Parameter, value: str | None) -> dt.datetime | None:
-    """Read a moment: a date, a date with a time, or how long ago; a time without zone is local."""
-    if value is None:
-        return None
-    ago = _AGO.fullmatch(value)
-    try:
-        if ago:
-            return dt.datetime.now(dt.UTC) - dt.timedelta(hours=int(ago[1]) * _HOURS[ago[2]])
-        return dt.datetime.fromisoformat(value).astimezone()
-    except (ValueError, OverflowError, OSError):
-        hint = "such as 2026-08-31, 2026-08-31T10:30, 12h, 7d, 2w, 3m, 1y"
-        raise click.BadParameter(f"not a time: {value!r} ({hint})", ctx, param) from None
 
 
 def roots(place: Place) -> list[str]:
@@ -60,28 +42,23 @@ def tell_trouble(path: str, error: Exception) -> None:
     complain(text if path in text else f"{text} ({path})")
 
 
-@contextlib.contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show on a terminal how far something is, once it takes longer than half a second."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    began, shown = time.monotonic(), 0
+class _Amount(click.ParamType[float]):
+    """Some money: a number that one can compare with."""
 
-    def tell(done: int, total: int) -> None:
-        nonlocal shown
-        if total and time.monotonic() - began > _SHOW_AFTER:
-            text = f"{what}: {100 * done // total} %"
-            sys.stderr.write(f"\r{text}")
-            sys.stderr.flush()
-            shown = len(text)
+    name = "amount"
 
-    try:
-        yield tell
-    finally:
-        if shown:
-            sys.stderr.write(f"\r{' ' * shown}\r")
-            sys.stderr.flush()
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        try:
+            amount = float(value)
+        except ValueError:
+            amount = math.nan
+        if math.isnan(amount):
+            self.fail(f"not an amount: {value!r}", param, ctx)
+        return amount
+
+
+_AMOUNT = _Amount()
 
 
 def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,8 +72,12 @@ def filter_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--until", callback=when, metavar="WHEN", help="Older than that."),
         click.option("--model", metavar="MODEL", help="provider/model or model; * stands for anything."),
-        click.option("--min-cost", type=float, metavar="USD", help="Of sessions that cost at least so much."),
-        click.option("--max-cost", type=float, metavar="USD", help="Of sessions that cost at most so much."),
+        click.option(
+            "--min-cost", type=_AMOUNT, metavar="USD", help="Of sessions that cost at least so much."
+        ),
+        click.option(
+            "--max-cost", type=_AMOUNT, metavar="USD", help="Of sessions that cost at most so much."
+        ),
     )
     for option in reversed(options):
         function = option(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -9,6 +10,9 @@ import click
 
 from sessiontree.cli._text import safe
 from sessiontree.exceptions import SessionTreeError
+
+# What is said of pipes and devices in the place of session files helps nobody.
+_REASONS = {errno.ESPIPE: "not a regular file"}
 
 
 def explain(error: Exception) -> tuple[str, int]:
@@ -18,7 +22,7 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, OSError):
-        return _os_error(error), 1
+        return os_error(error), 1
     if isinstance(error, ImportError) and "pip install" in str(error):
         # An extra that is not installed: the text says which.
         return str(error), 1
@@ -31,9 +35,9 @@ def _see_help(error: click.UsageError) -> str:
     return f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
 
 
-def _os_error(error: OSError) -> str:
+def os_error(error: OSError) -> str:
     """Say what the system said, and of which path."""
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    reason = _REASONS.get(error.errno or 0) or (error.strerror or str(error) or type(error).__name__).lower()
     paths = [repr(os.fspath(path)) for path in (error.filename, error.filename2) if path is not None]
     return f"{reason}: {', '.join(paths)}" if paths else reason
 

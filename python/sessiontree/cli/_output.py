@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import select
 import shutil
 import sys
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from sessiontree import jsontext
 from sessiontree.cli._text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 # What JSON may hold raw and a terminal must not get: DEL, C1 controls, marks that reorder, line separators.
 _RAW = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -51,6 +53,11 @@ class Screen:
         colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(shutil.get_terminal_size().columns if terminal else _PIPE_WIDTH, colour, terminal)
 
+    @property
+    def dumb(self) -> bool:
+        """Whether the terminal knows nothing but letters."""
+        return os.environ.get("TERM") == "dumb"
+
     def paint(self, text: str, style: str) -> str:
         """Colour a text that is already safe."""
         how = COLOURS.get(style)
@@ -61,9 +68,56 @@ class Screen:
         return self.paint(safe(text, keep=""), "bold")
 
 
+class OutputError(click.ClickException):
+    """Standard output takes no more; exit code 1."""
+
+
 def say(line: str = "") -> None:
     """Print a line."""
-    sys.stdout.write(f"{line}\n")
+    write(f"{line}\n")
+
+
+def write(text: str) -> None:
+    """Print a part of a line.
+
+    Raises:
+        OutputError: it cannot be written, because a disk is full for example.
+    """
+    with told():
+        sys.stdout.write(text)
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Turn trouble with standard output into an error that names it; a reader that is gone is none."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{(error.strerror or str(error)).lower()}: 'standard output'") from None
+
+
+def flush() -> None:
+    """Let everything that was printed go out.
+
+    Raises:
+        OutputError: as for `write`.
+    """
+    with told():
+        sys.stdout.flush()
+
+
+def reader_is_gone() -> bool:
+    """Whether nobody reads our output any more: a pipe tells at the next write only, if it is not asked."""
+    if not hasattr(select, "poll"):
+        return False
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))
+    except (OSError, ValueError):
+        return False
 
 
 def say_path(path: str) -> None:
@@ -91,6 +145,6 @@ def say_json_array(values: Iterable[Any]) -> None:
     """Print values as a JSON array, one a line, as they come."""
     before = "["
     for value in values:
-        sys.stdout.write(f"{before}{json_text(value)}")
+        write(f"{before}{json_text(value)}")
         before = ",\n "
     say("]" if before != "[" else "[]")

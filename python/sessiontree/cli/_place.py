@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sessiontree import SessionManager, paths
+from sessiontree import paths
 from sessiontree.cli._text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from sessiontree import SessionInfo
+    from click.shell_completion import CompletionItem
+
+    from sessiontree import SessionInfo, SessionManager
 
 _SHOWN_CANDIDATES = 10
 
@@ -54,12 +56,29 @@ class Place:
             return self._newest()
         if _looks_like_path(given):
             return paths.resolve_path(given)
-        exactly = SessionManager.find_by_id(self.cwd, given, self.session_dir)
+        from sessiontree.listing import find_session_by_id
+
+        exactly = find_session_by_id(self.cwd, given, self.session_dir)
         return exactly or self._by_prefix(given)
 
     def open(self, given: str | None) -> SessionManager:
         """Open the session that an argument means; nothing is ever written to it."""
+        from sessiontree import SessionManager
+
         return SessionManager.open(self.find(given), read_only=True)
+
+    def open_to_write(self, given: str | None) -> SessionManager:
+        """Open the session that an argument means to append to it.
+
+        Raises:
+            NotFoundError: there is no such file; it is not made by mistake.
+        """
+        from sessiontree import SessionManager
+
+        path = self.find(given)
+        if not os.path.exists(path):
+            raise NotFoundError(f"no such file: {path!r}; 'append --new' begins a session")
+        return SessionManager.open(path, self.session_dir)
 
     def _newest(self) -> str:
         from sessiontree.listing import find_recent_session
@@ -102,6 +121,14 @@ def _ambiguous(given: str, candidates: list[SessionInfo]) -> str:
 
 
 def _from_settings(cwd: str) -> str | None:
+    """The folder that pi's settings name. The settings are only read whole if they can hold one."""
+    try:
+        with open(os.path.join(paths.agent_dir(), "settings.json"), "rb") as file:
+            text = file.read()
+    except OSError:
+        text = b""
+    if b"sessionDir" not in text and b"\\" not in text:
+        return None
     from sessiontree.settings import SettingsManager
 
     return SettingsManager.create(cwd, project_trusted=False).get_session_dir()
@@ -134,9 +161,31 @@ def _the_one(candidates: list[str], otherwise: str) -> str:
     raise click.UsageError(f"{otherwise}: {', '.join(candidates[:_SHOWN_CANDIDATES])}{more}")
 
 
+def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the id of a session of the working directory; a path is left to the shell."""
+    from click.shell_completion import CompletionItem
+
+    from sessiontree.listing import list_sessions
+
+    del param
+    if _looks_like_path(incomplete):
+        return [CompletionItem(incomplete, type="file")]
+    place = Place(ctx.params.get("cwd"), ctx.params.get("session_dir"))
+    try:
+        found = list_sessions(place.cwd, place.session_dir)
+    except (OSError, ValueError):
+        return []
+    return [
+        CompletionItem(info.id, help=one_line(info.name or info.first_message, 60))
+        for info in found
+        if info.id.startswith(incomplete)
+    ]
+
+
 def session_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add SESSION and the options that say where to look for it."""
-    return click.argument("session", required=False)(place_options(function))
+    argument = click.argument("session", required=False, shell_complete=complete_session)
+    return argument(place_options(function))
 
 
 def place_options(function: Callable[..., Any]) -> Callable[..., Any]:

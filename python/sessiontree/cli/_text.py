@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
+if TYPE_CHECKING:
+    from types import ModuleType
 
 # C0 and C1 controls, DEL, marks that reorder text, line separators, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Letters of the West, Greek and Cyrillic ones, signs and drawings: each has one cell.
+_NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u205e\u2500-\u25fc]*")
 _BLANKS = re.compile(r"[\t\n\r\x0b\x0c ]+")
-# A preview never looks further into a text than this, whatever its length.
-_LOOK = 2000
+# A preview never looks further into a text than this, whatever its length: blanks at its beginning, blanks in
+# between, and characters without a width of their own take some.
+_LOOK = 400
+_LEADING = 20_000
 
 
 def escape(character: str) -> str:
@@ -42,9 +49,13 @@ def one_line(text: str, width: int) -> str:
         >>> one_line("first\n  second", 9)
         'first se…'
     """
-    start = text[:_LOOK].lstrip() or text[: 10 * _LOOK].lstrip()[:_LOOK]
+    if len(text) <= width and text.isascii() and text.isprintable() and "  " not in text:
+        # Ids, names, kinds: most of what is shown.
+        return text.strip(" ")
+    look = _LOOK + 4 * max(0, width)
+    start = text[:look].lstrip() or text[:_LEADING].lstrip()[:look]
     line = safe(_BLANKS.sub(" ", start), keep="").rstrip()
-    cut = len(start) == _LOOK or cell_len(line) > width
+    cut = len(text) > look or cell_len(line) > width
     return fit(line, width) if cut else line
 
 
@@ -52,7 +63,29 @@ def fit(line: str, width: int) -> str:
     """Cut a line to ``width`` cells, wide characters counted as two; the last cell is an ellipsis."""
     if width < 1:
         return ""
-    return f"{set_cell_size(line, min(width, cell_len(line) + 1) - 1).rstrip()}…"
+    if _NARROW.fullmatch(line):
+        return f"{line[: width - 1].rstrip()}…"
+    # No character is of more than two cells and none that counts of less than a quarter.
+    line = line[: 4 * width]
+    return f"{_rich_cells().set_cell_size(line, min(width, cell_len(line) + 1) - 1).rstrip()}…"
+
+
+def cell_len(line: str) -> int:
+    """Count the cells of a terminal that a line takes; wide characters take two."""
+    if _NARROW.fullmatch(line):
+        return len(line)
+    # Measuring other writing takes tables that take time to load.
+    cells: int = _rich_cells().cell_len(line)
+    return cells
+
+
+def _rich_cells() -> ModuleType:
+    try:
+        return import_module("rich.cells")
+    except ModuleNotFoundError:
+        raise ImportError(
+            "the command line needs 'rich' for such writing: pip install 'sessiontree[cli]'"
+        ) from None
 
 
 def pad(line: str, width: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import Any
@@ -31,14 +30,24 @@ def command(
     new: bool,
     as_json: bool,
 ) -> None:
-    """Append a message to SESSION and print the new entry's id."""
+    r"""Append a message to SESSION and print the new entry's id.
+
+    \b
+    Examples:
+      sessiontree append -m "And now?"
+      git diff | sessiontree append 0198
+      sessiontree append 0198 --at a1b2c3d4 -m "Another way"
+      sessiontree append --new -m "Hello" --json
+
+    Exit codes: 0 fine, 1 failed or not found, 2 wrong usage.
+    """
     if text is not None and message is not None:
         raise click.UsageError("--text and --message are two ways to say the same: give one of them")
     if new and (session is not None or at is not None):
         raise click.UsageError("--new begins a session: it goes with no SESSION and no --at")
     place = _place.Place(cwd, session_dir)
     stored = _whole_message(message) if message is not None else _user_message(text)
-    with _new_session(place) if new else _writable(place, session) as opened:
+    with _new_session(place) if new else place.open_to_write(session) as opened:
         if at is not None:
             opened.branch(_place.entry_id(opened, at))
         id = opened.append_message(stored)
@@ -52,13 +61,6 @@ def _new_session(place: _place.Place) -> SessionManager:
     return SessionManager.create(place.cwd, place.session_dir)
 
 
-def _writable(place: _place.Place, session: str | None) -> SessionManager:
-    path = place.find(session)
-    if not os.path.exists(path):
-        raise _place.NotFoundError(f"no such file: {path!r}; '--new' begins a session")
-    return SessionManager.open(path, place.session_dir)
-
-
 def _user_message(text: str | None) -> Any:
     given = _standard_input() if text is None else text
     if not given.strip():
@@ -70,7 +72,15 @@ def _user_message(text: str | None) -> Any:
 def _standard_input() -> str:
     if sys.stdin.isatty():
         print("message (end with Ctrl-D):", file=sys.stderr)
-    return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        at = error.start
+        raise click.ClickException(
+            f"standard input is not UTF-8: byte 0x{data[at]:02x} at byte {at} (line {data.count(10, 0, at) + 1}); "
+            "nothing was appended"
+        ) from None
 
 
 def _whole_message(text: str) -> Any:

@@ -10,6 +10,7 @@ import click
 from sessiontree.catalog import Catalog
 from sessiontree.cli import _catalog, _place
 from sessiontree.cli._output import say, say_json
+from sessiontree.cli._progress import progress
 from sessiontree.cli._text import count, safe, size_text
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def command(action: str, cwd: str | None, session_dir: str | None, as_json: bool
     place = _place.Place(cwd, session_dir)
     with Catalog() as catalog:
         if action == "refresh":
-            with _catalog.progress("reading sessions") as tell:
+            with progress("reading sessions") as tell:
                 report = catalog.refresh(_catalog.roots(place), tell, on_error=_catalog.tell_trouble)
             _say_report(report, as_json=as_json)
             return 1 if report.failed else 0

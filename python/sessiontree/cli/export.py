@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sessiontree.cli import _place
-from sessiontree.cli._output import say_path
+from sessiontree.cli._output import say_json, say_path
+from sessiontree.cli._progress import progress
 
 if TYPE_CHECKING:
     from sessiontree.export.redact import Redactor
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     metavar="REGEX",
     help="Take out what matches this, too; repeatable, implies --redact.",
 )
+@_place.json_option
 def command(
     session: str | None,
     cwd: str | None,
@@ -41,8 +43,18 @@ def command(
     at: str | None,
     redact: bool,
     patterns: tuple[str, ...],
+    as_json: bool,
 ) -> None:
-    """Write SESSION to a file: all branches as one HTML page, one branch as Markdown or as a session file."""
+    r"""Write SESSION to a file: all branches as one HTML page, one branch as Markdown or as a session file.
+
+    \b
+    Examples:
+      sessiontree export -o session.html
+      sessiontree export 0198 -o branch.md --at a1b2c3d4
+      sessiontree export 0198 -o shared.html --redact
+
+    Exit codes: 0 fine, 1 failed or not found, 2 wrong usage.
+    """
     from sessiontree.export import export_session
 
     form = form or _format_of(output)
@@ -50,8 +62,12 @@ def command(
     redactor = _redactor(patterns) if redact or patterns else None
     with _place.Place(cwd, session_dir).open(session) as opened:
         leaf = _place.entry_id(opened, at) if at is not None else None
-        export_session(opened, output, format=form, leaf_id=leaf, redact=redactor)
-    say_path(output)
+        with progress(f"writing {form}"):
+            export_session(opened, output, format=form, leaf_id=leaf, redact=redactor)
+    if as_json:
+        say_json({"path": os.path.abspath(output), "format": form, "size": os.path.getsize(output)})
+    else:
+        say_path(output)
 
 
 def _format_of(output: str) -> str:

@@ -25,9 +25,17 @@ def command(
     to: str | None,
     as_json: bool,
 ) -> None:
-    """Copy SESSION into a new one and print the path of its file; SESSION itself stays as it is.
+    r"""Copy SESSION into a new one and print the path of its file; SESSION itself stays as it is.
 
     The new session belongs to the working directory of SESSION, or to the one that --to names.
+
+    \b
+    Examples:
+      sessiontree fork
+      sessiontree fork 0198 --at a1b2c3d4
+      sessiontree fork 0198 --to ~/code/other
+
+    Exit codes: 0 fine, 1 failed or not found, 2 wrong usage.
     """
     if at is not None and to is not None:
         raise click.UsageError("--at stays in the session's working directory: it goes without --to")

@@ -86,4 +86,11 @@ def command(
             say(safe(summary["summary"]))
         if result.editor_text:
             say(safe(result.editor_text))
+        if not summary and not result.editor_text:
+            new = result.new_leaf_id
+            say(
+                "the session stands before its first entry"
+                if new is None
+                else f"the session stands at {safe(new)}"
+            )
     return 1 if result.cancelled else 0

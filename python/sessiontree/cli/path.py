@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len
 
 from sessiontree.cli import _entry, _place
 from sessiontree.cli._output import Screen, say, say_json_array
-from sessiontree.cli._text import one_line, pad
+from sessiontree.cli._progress import progress
+from sessiontree.cli._report import tell_report
+from sessiontree.cli._text import cell_len, one_line, pad
+from sessiontree.cli._window import Window, window_options
+
+if TYPE_CHECKING:
+    from sessiontree import SessionManager
 
 
 @click.command("path", short_help="List the entries from the root to the leaf.")
 @_place.session_argument
-@click.option("--to", metavar="ID", help="End at this entry instead of the leaf.")
+@window_options
 @_place.json_option
 def command(
-    session: str | None, cwd: str | None, session_dir: str | None, to: str | None, as_json: bool
+    session: str | None, cwd: str | None, session_dir: str | None, window: Window, as_json: bool
 ) -> None:
-    """List the entries of SESSION from the root to its leaf."""
-    with _place.Place(cwd, session_dir).open(session) as opened:
-        entries = opened.get_branch(_place.entry_id(opened, to) if to is not None else None)
-        if as_json:
-            say_json_array(entries)
-            return
-        screen = Screen.of_stdout()
-        for entry in entries:
-            say(line_of(screen, entry, _time(entry), screen.width))
+    r"""List the entries of SESSION from the root to its leaf, or to the entry that --to names.
+
+    \b
+    Examples:
+      sessiontree path
+      sessiontree path 0198 --to a1b2c3d4
+      sessiontree path 0198 --last 20
+      sessiontree path 0198 --since 1d --json
+
+    Exit codes: 0 fine, 1 failed or not found, 2 wrong usage.
+    """
+    place = _place.Place(cwd, session_dir)
+    with progress("opening"):
+        opened = place.open(session)
+    with opened:
+        _list(opened, window, as_json=as_json)
+
+
+def _list(session: SessionManager, window: Window, *, as_json: bool) -> None:
+    if window.end is not None:
+        # Any entry has a path, not only those on the way to the leaf.
+        session.branch(_place.entry_id(session, window.end))
+    rows = window.cut(session, session.path_rows()).rows.tolist()
+    tell_report(session)
+    entries = session.get_entries()
+    chosen = (entries[row] for row in rows)
+    if as_json:
+        say_json_array(chosen)
+        return
+    screen = Screen.of_stdout()
+    for entry in chosen:
+        say(line_of(screen, entry, time_of(entry), screen.width))
 
 
 def line_of(screen: Screen, entry: Any, before: str, width: int) -> str:
@@ -40,7 +68,7 @@ def line_of(screen: Screen, entry: Any, before: str, width: int) -> str:
     return "  ".join(part for part in parts if part).rstrip()
 
 
-def _time(entry: Any) -> str:
+def time_of(entry: Any) -> str:
     """Give an entry's time in seconds; text that is no time is shown as it is."""
     stamp = _entry.as_text(_entry.field(entry, "timestamp"))
     return pad(one_line(stamp[:19].replace("T", " "), 19), 19)

@@ -8,6 +8,7 @@ import click
 
 from sessiontree.catalog import ROLES
 from sessiontree.cli import _catalog, _place
+from sessiontree.cli._errors import complain
 from sessiontree.cli._output import Screen, say, say_json
 from sessiontree.cli._text import safe
 
@@ -76,6 +77,8 @@ def command(
             say_json(_hit_json(hit))
     else:
         _show(hits)
+    if not hits:
+        complain(f"nothing was found for {' '.join(words)!r}")
     return 0 if hits else 1
 
 

@@ -7,11 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len
 
 from sessiontree.cli import _catalog, _place
 from sessiontree.cli._output import Screen, say, say_json
-from sessiontree.cli._text import one_line, pad
+from sessiontree.cli._text import cell_len, one_line, pad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

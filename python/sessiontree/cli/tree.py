@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.cells import cell_len
 
 from sessiontree.cli import _entry, _place
 from sessiontree.cli._forest import Forest
 from sessiontree.cli._output import Screen, say, say_json
-from sessiontree.cli._text import count, one_line
+from sessiontree.cli._progress import progress
+from sessiontree.cli._report import report_lines
+from sessiontree.cli._text import cell_len, count, one_line
 from sessiontree.cli.path import line_of
 
 if TYPE_CHECKING:
@@ -42,12 +43,23 @@ def command(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """Draw the tree of SESSION.
+    r"""Draw the tree of SESSION.
 
     The line to the leaf goes straight down, other branches stand one step further in, under the entry that
     they leave from. Straight stretches are folded; labels, compactions and branches never are.
+
+    \b
+    Examples:
+      sessiontree tree
+      sessiontree tree 0198 --keep 0
+      sessiontree tree session.jsonl --all
+
+    Exit codes: 0 fine, 1 failed or not found, 2 wrong usage.
     """
-    with _place.Place(cwd, session_dir).open(session) as opened:
+    place = _place.Place(cwd, session_dir)
+    with progress("opening"):
+        opened = place.open(session)
+    with opened:
         if as_json:
             say_json(tree_json(opened))
         else:
@@ -92,21 +104,6 @@ def _heading(session: SessionManager, forest: Forest, labels: dict[int, str]) ->
     ]
     yield ", ".join(facts)
     yield from report_lines(session)
-
-
-def report_lines(session: SessionManager) -> Iterator[str]:
-    """Say what the file holds besides sound entries."""
-    report = session.open_report
-    for skipped in report.skipped_lines[:3]:
-        yield f"no JSON: {skipped.reason} (line {skipped.line}, byte {skipped.byte})"
-    if report.skipped > 3:
-        yield f"and {report.skipped - 3:,} more lines that are no JSON"
-    if report.torn_tail:
-        yield "the last line is torn: its writer died, or is writing still"
-    if report.orphans:
-        yield f"{count(len(report.orphans), 'entry', 'entries')} whose parent is missing"
-    if report.duplicate_ids:
-        yield f"{count(len(report.duplicate_ids), 'id')} twice or more"
 
 
 @dataclass(frozen=True, slots=True)
