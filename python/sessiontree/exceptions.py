@@ -13,6 +13,7 @@
     ├── UnsupportedVersionError               written by a newer format: readable, not writable
     ├── ReadOnlySessionError                  a write to a session opened with read_only=True
     ├── SessionClosedError                    used after close()
+    ├── ArchiveError                          a branch that cannot be taken out of a session, or put back
     ├── SettingsError                         a settings file or value that cannot be used
     └── SummarizationError                    a model's answer that must not become a summary
         └── SummarizationAbortedError         the caller cancelled it
@@ -106,6 +107,10 @@ class ReadOnlySessionError(SessionTreeError):
 
 class SessionClosedError(SessionTreeError):
     """The session was closed."""
+
+
+class ArchiveError(SessionTreeError):
+    """A branch cannot be taken out of its session or put back; nothing has changed."""
 
 
 class SettingsError(SessionTreeError):
