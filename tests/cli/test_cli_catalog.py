@@ -55,6 +55,30 @@ def sessions(home, write):
     return folder
 
 
+@pytest.mark.parametrize("arguments", [["search", "tea"], ["stats"], ["catalog", "refresh"]])
+def test_a_cache_that_cannot_be_used_is_named(run, sessions, cache, arguments):
+    """Where the cache folder is no folder the line says that it is the cache, and how to name another one."""
+    cache.write_text("a file")
+    done = run(*arguments)
+    assert (done.code, len(done.err.splitlines())) == (1, 1)
+    assert "the cache cannot be used: " in done.err
+    assert "SESSIONTREE_CACHE_DIR" in done.err
+    assert run("list", "--all").code == 0
+
+
+def test_search_says_that_it_found_nothing(run, sessions):
+    """Nothing found is said on stderr."""
+    done = run("search", "nothing-like-it")
+    assert (done.code, done.out, "nothing was found" in done.err) == (1, "", True)
+
+
+@pytest.mark.parametrize("value", ["nan", "much"])
+def test_an_amount_is_a_number(run, sessions, value):
+    """What cannot be compared with is wrong usage."""
+    done = run("stats", "--min-cost", value)
+    assert (done.code, "not an amount" in done.err) == (2, True)
+
+
 def test_search_shows_sessions_and_entries(run, sessions):
     """Hits stand below their sessions, controls in them as escapes."""
     done = run("search", "tea", "one")
@@ -142,7 +166,8 @@ def test_stats_json(run, sessions):
     assert [row["cost"] for row in rows] == [1.5, 0.25]
     assert rows[0]["key"] == str(sessions / "--one--" / "one.jsonl")
     assert (rows[0]["input"], rows[0]["calls"], rows[0]["by"]) == (100, 1, "session")
-    assert run("stats", "--project", "nowhere").code == 1
+    done = run("stats", "--project", "nowhere")
+    assert (done.code, "nothing to sum up" in done.err) == (1, True)
 
 
 def test_stats_of_one_context(run, sessions):
@@ -160,11 +185,22 @@ def test_charts_as_images_say_what_they_need(run, sessions, tmp_path, monkeypatc
     assert (done.code, "sessiontree[charts]" in done.err) == (1, True)
 
 
-def test_charts_as_images(run, sessions, tmp_path):
-    """With matplotlib there is a picture."""
+def test_charts_as_images(run, sessions, tmp_path, write):
+    """With matplotlib there is a picture, of sums and of one context, whatever projects are called."""
     pytest.importorskip("matplotlib")
-    assert run("stats", "--png", tmp_path / "chart.png").code == 0
-    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+    odd = write(answer("a", "x", 1.0), cwd="/code/$\\frac{日本", id="odd")
+    os.rename(odd, sessions / "--two--" / "odd.jsonl")
+    for name, start in (("chart.png", b"\x89PNG"), ("chart", b"\x89PNG"), ("chart.svg", b"<?xml")):
+        done = run("stats", "--png", tmp_path / name)
+        assert (done.code, done.err) == (0, "")
+        assert (tmp_path / name).read_bytes().startswith(start)
+    path = sessions / "--one--" / "one.jsonl"
+    assert run("stats", "--context", path, "--png", tmp_path / "growth.png").code == 0
+    assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("chart.nonsense", "nope/chart.png"):
+        done = run("stats", "--png", tmp_path / name)
+        assert (done.code, len(done.err.splitlines()), name.split("/")[0] in done.err) == (1, 1, True)
+        assert not (tmp_path / name).exists()
 
 
 def test_looking_after_the_catalog(run, sessions, cache):

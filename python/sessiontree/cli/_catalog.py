@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiontree import paths
+from sessiontree._cachedir import cache_dir
 from sessiontree.catalog import Catalog
-from sessiontree.cli._errors import complain, explain
+from sessiontree.cli._errors import complain, explain, os_error
 from sessiontree.cli._progress import progress
 from sessiontree.cli._time import when
 
@@ -30,10 +32,24 @@ def roots(place: Place) -> list[str]:
 @contextlib.contextmanager
 def up_to_date(place: Place) -> Iterator[Catalog]:
     """Give the catalog, brought up to date; what cannot be read is told in a line."""
-    with Catalog() as catalog:
+    with named_cache(), Catalog() as catalog:
         with progress("reading sessions") as tell:
             catalog.refresh(roots(place), tell, on_error=tell_trouble)
         yield catalog
+
+
+@contextlib.contextmanager
+def named_cache() -> Iterator[None]:
+    """Say of trouble with the catalog's files that they are a cache, and how to have it elsewhere."""
+    try:
+        yield
+    except OSError as error:
+        folder = os.path.abspath(cache_dir())
+        if not os.path.abspath(os.fsdecode(error.filename or "")).startswith(folder):
+            raise
+        raise click.ClickException(
+            f"the cache cannot be used: {os_error(error)}; SESSIONTREE_CACHE_DIR names another folder for it"
+        ) from None
 
 
 def tell_trouble(path: str, error: Exception) -> None:

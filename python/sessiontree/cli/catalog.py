@@ -47,7 +47,7 @@ def command(action: str, cwd: str | None, session_dir: str | None, as_json: bool
     Exit codes: 0 all is well, 1 it is damaged or something could not be read, 2 wrong usage.
     """
     place = _place.Place(cwd, session_dir)
-    with Catalog() as catalog:
+    with _catalog.named_cache(), Catalog() as catalog:
         if action == "refresh":
             with progress("reading sessions") as tell:
                 report = catalog.refresh(_catalog.roots(place), tell, on_error=_catalog.tell_trouble)

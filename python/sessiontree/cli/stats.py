@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from importlib import import_module
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sessiontree.cli import _catalog, _place
+from sessiontree.cli import _catalog, _charts, _place
+from sessiontree.cli._errors import complain
 from sessiontree.cli._output import Screen, say, say_json
+from sessiontree.cli._progress import progress
 from sessiontree.cli._text import cell_len, one_line, pad
 
 if TYPE_CHECKING:
@@ -33,7 +35,10 @@ _MOST_ROWS = 40
 )
 @click.option("--context", metavar="SESSION", help="How the context of one session grew, answer by answer.")
 @click.option(
-    "--png", type=click.Path(dir_okay=False), help="Draw the chart into a file too (needs matplotlib)."
+    "--png",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Draw the charts into a file too (needs matplotlib); .svg and .pdf will do as well.",
 )
 @_catalog.filter_options
 @_place.place_options
@@ -49,6 +54,8 @@ def command(
 ) -> int:
     r"""Sum up tokens and cost, as the session files have them; what forks share counts once.
 
+    Bars show what models, projects and sessions have cost, and how many answers a day has had.
+
     \b
     Examples:
       sessiontree stats
@@ -59,9 +66,13 @@ def command(
     Exit codes: 0 fine, 1 there is nothing to sum up, 2 wrong usage.
     """
     place = _place.Place(cwd, session_dir)
+    if png is not None:
+        _charts.check()
+        _check_folder(png)
     if context is not None:
-        title, rows = f"context of {context}, tokens by answer", growth(place, context)
-        series = [(title, rows)]
+        with progress("reading"):
+            title, rows = f"context of {context}, tokens by answer", growth(place, context)
+        series = [_charts.Series(title, rows, "growth")]
         if as_json:
             for when, tokens in rows:
                 say_json({"time": when, "contextTokens": tokens})
@@ -69,18 +80,34 @@ def command(
             _show_chart(title, rows)
     else:
         tables = _tables(place, by, options)
-        series = [
-            (f"cost by {key}, US dollars", [(t.key, t.used.cost) for t in totals]) for key, totals in tables
-        ]
+        series = [_series(key, totals) for key, totals in tables]
         if as_json:
             for key, totals in tables:
                 for total in totals:
                     say_json({"by": key, **_total_json(total)})
         else:
             _show_tables(tables)
+    if not any(each.rows for each in series):
+        complain("there is nothing to sum up")
+        return 1
     if png is not None:
-        draw(png, series)
-    return 0 if any(rows for _, rows in series) else 1
+        _charts.draw(png, series)
+    return 0
+
+
+def _check_folder(path: str) -> None:
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise _place.NotFoundError(f"no such folder: {folder!r}")
+
+
+def _series(key: str, totals: list[Total]) -> _charts.Series:
+    """What is drawn of a table: days by what was done in them, all else by what it has cost."""
+    if key == "day":
+        return _charts.Series("answers by day", [(total.key, total.calls) for total in totals], "days")
+    return _charts.Series(
+        f"cost by {key}, US dollars", [(total.key, total.used.cost) for total in totals], "ranks"
+    )
 
 
 def _tables(
@@ -128,9 +155,11 @@ def _show_tables(tables: list[tuple[str, list[Total]]]) -> None:
             continue
         if number:
             say()
-        most = max(total.used.cost for total in shown)
+        # Days show how busy they were, all else what it has cost.
+        amounts = [float(total.calls) if by == "day" else total.used.cost for total in shown]
+        most = max(amounts)
         rows = [[by, "cost", "calls", "sessions", "input", "output", "cached"], *map(_row, shown)]
-        _show_rows(screen, rows, [0.0, *(total.used.cost / most if most else 0.0 for total in shown)])
+        _show_rows(screen, rows, [0.0, *(amount / most if most else 0.0 for amount in amounts)])
         if len(totals) > len(shown):
             say(screen.paint(f"… and {len(totals) - len(shown):,} more", "dim"))
 
@@ -192,28 +221,3 @@ def _minute(when: str) -> str:
         return dt.datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M")
     except ValueError:
         return one_line(when, 16).ljust(16)
-
-
-def draw(path: str, series: list[tuple[str, list[tuple[str, float]]]]) -> None:
-    """Draw charts into an image file.
-
-    Raises:
-        click.ClickException: matplotlib is not installed, or cannot write such a file.
-    """
-    try:
-        figures = import_module("matplotlib.figure")
-    except ModuleNotFoundError:
-        raise click.ClickException(
-            "charts as images need matplotlib: pip install 'sessiontree[charts]'"
-        ) from None
-    series = [(title, rows[:_MOST_ROWS]) for title, rows in series if rows]
-    figure = figures.Figure(figsize=(9, 1 + 4 * max(1, len(series))), layout="constrained")
-    for number, (title, rows) in enumerate(series, 1):
-        axes = figure.add_subplot(len(series), 1, number)
-        axes.barh([one_line(key, 40) for key, _ in rows], [value for _, value in rows])
-        axes.invert_yaxis()
-        axes.set_title(title)
-    try:
-        figure.savefig(path)
-    except ValueError as error:
-        raise click.ClickException(f"{error} ({path!r})") from None
