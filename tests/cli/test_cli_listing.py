@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 from cli_sessions import SAMPLES, user
@@ -83,6 +86,162 @@ def test_what_cannot_be_read_is_told(run, sessions):
     assert (done.code, len(done.json)) == (1, 3)
     assert done.err.count(str(bad)) == 1
     assert len(done.err.splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_read_is_told(run, home, sessions):
+    """A folder that is none, and one that may not be read, are lines on stderr; the rest is listed."""
+    agent = home.parent / "agent"
+    if os.geteuid():
+        (agent / "sessions" / "--closed--").mkdir(mode=0)
+        done = run("list", "--all", "--json")
+        assert (done.code, len(done.json), "--closed--" in done.err) == (1, 4, True)
+    os.rename(agent / "sessions", agent / "old")
+    (agent / "sessions").write_text("a file")
+    for arguments in (["list"], ["list", "--all"]):
+        done = run(*arguments)
+        assert (done.code, "not a directory" in done.err) == (1, True)
+
+
+def ids(done):
+    return [info["id"] for info in done.json]
+
+
+def test_lists_are_sorted_and_filtered(run, sessions, write, home):
+    """By what is asked for, the other way round, by project and by time."""
+    assert ids(run("list", "--json", "--reverse")) == ["abc-1", "abc-2", "xyz"]
+    run("name", sessions["abc-2"], "zeta")
+    run("name", sessions["xyz"], "Alpha")
+    assert ids(run("list", "--json", "--sort", "name")) == ["abc-1", "xyz", "abc-2"]
+    assert ids(run("list", "--json", "--sort", "size"))[-1] == "abc-1"
+    assert ids(run("list", "--json", "--sort", "project", "--all"))[0] == "far"
+    assert ids(run("list", "--json", "--project", "/elsewhere")) == ["far"]
+    assert ids(run("list", "--json", "--project", "elsewhere")) == ["far"]
+    assert ids(run("list", "--json", "--project", home.name)) == ["xyz", "abc-2", "abc-1"]
+    assert ids(run("list", "--json", "--since", "2026-01-01T00:00:02Z")) == ["xyz", "abc-2"]
+    assert ids(run("list", "--json", "--until", "2026-01-01T00:00:02Z")) == ["abc-1"]
+    done = run("list", "--since", "2030-01-01")
+    assert (done.code, done.out, "no such sessions" in done.err) == (0, "", True)
+    assert run("list", "--sort", "colour").code == 2
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Keep what is shown at once, instead of two seconds after the last change."""
+    from sessiontree import shown
+
+    monkeypatch.setattr(shown, "_SETTLED_NS", -10_000_000_000)
+
+
+def test_unchanged_files_are_not_read_again(run, sessions, patient, monkeypatch, tmp_path):
+    """A second listing reads nothing, a third one only what has changed, and each says the same."""
+    from sessiontree._native import SessionFiles
+    from sessiontree.shown import Listing
+
+    folder = str(sessions["far"].parents[1])
+    read = []
+    real = Listing._take
+    monkeypatch.setattr(Listing, "_take", lambda self, *a: (read.append(a[0].id), real(self, *a))[1])
+    first = run("list", "--all", "--json")
+    assert sorted(read) == ["abc-1", "abc-2", "far", "xyz"]
+    read.clear()
+    assert run("list", "--all", "--json").json == first.json
+    assert read == []
+    with open(sessions["xyz"], "a") as file:
+        file.write(json.dumps(user("bbbbbbbb", "aaaaaaaa", "more", 9)) + "\n")
+    sessions["far"].unlink()
+    again = run("list", "--all", "--json").json
+    assert read == ["xyz"]
+    assert [(info["id"], info["messageCount"]) for info in again] == [("xyz", 2), ("abc-2", 1), ("abc-1", 1)]
+    infos = SessionFiles.find(folder, order="listed", depth="below").read(99, 1 << 30)
+    assert {(i.id, i.message_count, i.modified_ms, i.size, i.cost, i.cwd) for i in infos} == {
+        (r.id, r.message_count, r.modified_ms, r.size, r.cost, r.cwd) for r in Listing(folder, "below").rows
+    }
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "folder", "off", "unwritable"])
+def test_the_cache_never_decides(run, sessions, patient, monkeypatch, tmp_path, damage):
+    """Whatever is wrong with what is kept, the listing is the same; nothing is said about it."""
+    before = run("list", "--all", "--json").json
+    (kept,) = (tmp_path / "cache" / "listing").iterdir()
+    data = kept.read_bytes()
+    if damage == "cut":
+        kept.write_bytes(data[: len(data) // 2])
+    elif damage == "changed":
+        kept.write_bytes(data.replace(b"elsewhere", b"somewhere"))
+    elif damage == "empty":
+        kept.write_bytes(b"")
+    elif damage == "folder":
+        kept.unlink()
+        kept.mkdir()
+    elif damage == "off":
+        monkeypatch.setenv("SESSIONTREE_CACHE", "off")
+    else:
+        monkeypatch.setenv("SESSIONTREE_CACHE_DIR", "/dev/null/nowhere")
+    for _ in range(2):
+        done = run("list", "--all", "--json")
+        assert (done.code, done.json, done.err) == (0, before, "")
+
+
+def test_a_file_that_changed_just_now_is_read_again(run, sessions, tmp_path):
+    """Within two seconds of a change nothing is kept: another change could leave no trace."""
+    run("list", "--all")
+    kept = list((tmp_path / "cache").glob("listing/*"))
+    assert not any(b"abc-1" in path.read_bytes() for path in kept)
+
+
+def test_what_cannot_be_kept_is_read(run, home, write, patient):
+    """A text that JSON files cannot hold as it is, and a name of a file that is no text, are listed each time."""
+    folder = get_default_session_dir(str(home))
+    path = write('{"type":"session_info","id":"a","parentId":null,"name":"x\\ud800y"}', cwd=home, id="odd")
+    os.makedirs(folder, exist_ok=True)
+    os.rename(path, os.fsencode(f"{folder}/") + b"\xff.jsonl")
+    for _ in range(2):
+        (info,) = json.loads(run("list", "--json").out)
+        assert (info["id"], info["name"]) == ("odd", "x\ud800y")
+
+
+def test_costs_are_those_of_the_catalog(run, home, write):
+    """What a listing says a session has cost is what the statistics say."""
+    usage = {"input": 1, "cost": {"total": 0.25}}
+    write(
+        {"type": "message", "id": "a", "parentId": None, "message": {"role": "assistant", "content": [], "usage": usage}},
+        {"type": "usage", "id": "b", "parentId": "a", "usage": usage},
+        {"type": "compaction", "id": "c", "parentId": "b", "summary": "s", "usage": usage},
+        cwd=home,
+        name=f"{get_default_session_dir(str(home))}/s.jsonl",
+    )  # fmt: skip
+    assert run("list", "--json").json[0]["cost"] == 0.75
+    assert json.loads(run("stats", "--by", "session", "--json").out)["cost"] == 0.75
+    assert run("list").lines[0].split("\t")[4] == "0.7500"
+
+
+def test_watching_tells_what_changes(sessions, home):
+    """In a pipe each new, changed and removed session is told once, as it happens."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "sessiontree", "list", "--watch", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        seen = [json.loads(program.stdout.readline()) for _ in range(3)]
+        assert {(event["event"], event["id"]) for event in seen} == {
+            ("new", "xyz"),
+            ("new", "abc-2"),
+            ("new", "abc-1"),
+        }
+        with open(sessions["abc-1"], "a") as file:
+            file.write(json.dumps(user("bbbbbbbb", "aaaaaaaa", "more", 9)) + "\n")
+        event = json.loads(program.stdout.readline())
+        assert (event["event"], event["id"], event["messageCount"]) == ("changed", "abc-1", 2)
+        sessions["abc-2"].unlink()
+        assert json.loads(program.stdout.readline()) == {"event": "gone", "path": str(sessions["abc-2"])}
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate(timeout=20)
+        assert (program.returncode, out, err.strip()) == (130, "", "")
+    finally:
+        program.kill()
+        program.communicate()
 
 
 def test_a_session_is_meant_in_five_ways(run, sessions, monkeypatch):

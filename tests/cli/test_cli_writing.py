@@ -67,6 +67,29 @@ def test_append_a_whole_message(run, branches):
     assert SessionManager.open(branches, read_only=True).get_entry(id)["message"] == message
 
 
+def test_navigate_says_where_it_went(run, branches, tmp_path):
+    """Without a text to write anew, the new place is printed."""
+    entries = SessionManager.open(branches, read_only=True).get_entries()
+    answer = next(e["id"] for e in entries if e.get("message", {}).get("role") == "assistant")
+    assert run("navigate", branches, answer).out == f"the session stands at {answer}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compaction", "3"],
+        ["compaction.modelOverrides", "[]"],
+        ["compaction", '{"keepRecentTokens": "many"}'],
+        ["retry.provider", "true"],
+    ],
+)
+def test_settings_keep_their_sections(run, arguments):
+    """A value in the place of a section, and one inside that does not fit, is refused."""
+    done = run("settings", *arguments)
+    assert (done.code, "must be" in done.err) == (1, True)
+    assert run("settings", "compaction", '{"keepRecentTokens": 5}').code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

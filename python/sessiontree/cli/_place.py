@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from sessiontree import paths
+from sessiontree.cli._progress import progress
 from sessiontree.cli._text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Literal
 
     from click.shell_completion import CompletionItem
 
-    from sessiontree import SessionInfo, SessionManager
+    from sessiontree import SessionManager
+    from sessiontree.shown import Shown
 
 _SHOWN_CANDIDATES = 10
 
@@ -65,7 +67,9 @@ class Place:
         """Open the session that an argument means; nothing is ever written to it."""
         from sessiontree import SessionManager
 
-        return SessionManager.open(self.find(given), read_only=True)
+        path = self.find(given)
+        with progress("opening"):
+            return SessionManager.open(path, read_only=True)
 
     def open_to_write(self, given: str | None) -> SessionManager:
         """Open the session that an argument means to append to it.
@@ -78,7 +82,8 @@ class Place:
         path = self.find(given)
         if not os.path.exists(path):
             raise NotFoundError(f"no such file: {path!r}; 'append --new' begins a session")
-        return SessionManager.open(path, self.session_dir)
+        with progress("opening"):
+            return SessionManager.open(path, self.session_dir)
 
     def _newest(self) -> str:
         from sessiontree.listing import find_recent_session
@@ -90,17 +95,39 @@ class Place:
             )
         return newest
 
-    def _by_prefix(self, given: str) -> str:
-        from sessiontree.listing import list_all_sessions, list_sessions
+    def sessions(self) -> list[Shown]:
+        """Give the sessions of the working directory, as a listing shows them, the newest first."""
+        from sessiontree.listing import scope
 
-        for found in (list_sessions(self.cwd, self.session_dir), list_all_sessions(self.session_dir)):
-            same = [info for info in found if info.id == given]
-            alike = same or [info for info in found if given and info.id.startswith(given)]
+        folder, belongs = scope(self.cwd, self.session_dir)
+        return [row for row in _listed(folder, "own") if belongs(row.cwd)]
+
+    def all_sessions(self) -> list[Shown]:
+        """Give the sessions of all working directories, or of the folder that was given."""
+        if self.session_dir:
+            return _listed(self.session_dir, "own")
+        return _listed(paths.sessions_root(), "below")
+
+    def _by_prefix(self, given: str) -> str:
+        for listed in (self.sessions, self.all_sessions):
+            found = listed()
+            same = [row for row in found if row.id == given]
+            alike = same or [row for row in found if given and row.id.startswith(given)]
             if len(alike) > 1:
                 raise click.UsageError(_ambiguous(given, alike))
             if alike:
                 return alike[0].path
         raise NotFoundError(f"no session has the id {given!r}, or one that begins with it")
+
+
+def _listed(folder: str, depth: Literal["own", "below"]) -> list[Shown]:
+    """List a folder, with what is kept of it; what cannot be read is not looked for."""
+    from sessiontree.shown import Listing
+
+    with progress("looking for the session") as tell:
+        listing = Listing(folder, depth, on_progress=tell)
+    listing.save()
+    return sorted(listing.rows, key=lambda row: (row.modified_ms, row.path), reverse=True)
 
 
 def _looks_like_path(given: str) -> bool:
@@ -113,7 +140,7 @@ def _looks_like_path(given: str) -> bool:
     )
 
 
-def _ambiguous(given: str, candidates: list[SessionInfo]) -> str:
+def _ambiguous(given: str, candidates: list[Shown]) -> str:
     shown = [f"{info.id} ({one_line(info.name or info.first_message, 40)})" for info in candidates]
     more = len(shown) - _SHOWN_CANDIDATES
     rest = f" and {more} more" if more > 0 else ""
@@ -165,20 +192,14 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
     """Complete the id of a session of the working directory; a path is left to the shell."""
     from click.shell_completion import CompletionItem
 
-    from sessiontree.listing import list_sessions
-
     del param
     if _looks_like_path(incomplete):
         return [CompletionItem(incomplete, type="file")]
     place = Place(ctx.params.get("cwd"), ctx.params.get("session_dir"))
-    try:
-        found = list_sessions(place.cwd, place.session_dir)
-    except (OSError, ValueError):
-        return []
     return [
-        CompletionItem(info.id, help=one_line(info.name or info.first_message, 60))
-        for info in found
-        if info.id.startswith(incomplete)
+        CompletionItem(row.id, help=one_line(row.name or row.first_message, 60))
+        for row in place.sessions()
+        if row.id.startswith(incomplete)
     ]
 
 

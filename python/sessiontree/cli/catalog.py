@@ -54,14 +54,16 @@ def command(action: str, cwd: str | None, session_dir: str | None, as_json: bool
             _say_report(report, as_json=as_json)
             return 1 if report.failed else 0
         if action == "check":
-            faults = catalog.check()
+            with progress("checking"):
+                faults = catalog.check()
             if as_json:
                 say_json({"path": catalog.path, "faults": faults})
             else:
                 say("\n".join(safe(fault) for fault in faults) or f"{safe(catalog.path)} is sound")
             return 1 if faults else 0
         if action == "compact":
-            catalog.compact()
+            with progress("compacting"):
+                catalog.compact()
         elif action == "clear":
             path = catalog.path
             catalog.clear()

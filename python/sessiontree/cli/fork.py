@@ -10,6 +10,7 @@ from sessiontree import SessionManager, jsontext, migrations
 from sessiontree._native import Store
 from sessiontree.cli import _place
 from sessiontree.cli._output import say_json, say_path
+from sessiontree.cli._progress import progress
 
 
 @click.command("fork", short_help="Begin a new session from an old one.")
@@ -41,7 +42,8 @@ def command(
         raise click.UsageError("--at stays in the session's working directory: it goes without --to")
     place = _place.Place(cwd, session_dir)
     path = place.find(session)
-    forked = _path_only(place, path, at) if at is not None else _whole(place, path, to)
+    with progress("copying"):
+        forked = _path_only(place, path, at) if at is not None else _whole(place, path, to)
     with SessionManager.open(forked, place.session_dir, read_only=True) as opened:
         facts = {
             "path": forked,

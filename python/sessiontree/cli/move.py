@@ -35,8 +35,7 @@ def command(old: str, new: str, dry_run: bool, force: bool, session_dir: str | N
 
     \b
     Examples:
-      mv ~/code/old ~/code/new
-      sessiontree move ~/code/old ~/code/new --dry-run
+      sessiontree move ~/code/old ~/code/new --dry-run      # after mv ~/code/old ~/code/new
       sessiontree move ~/code/old ~/code/new
 
     Exit codes: 0 done; 1 failed, or there are no such sessions; 2 wrong usage.

@@ -8,7 +8,6 @@ import click
 
 from sessiontree.cli import _entry, _place
 from sessiontree.cli._output import Screen, say, say_json_array
-from sessiontree.cli._progress import progress
 from sessiontree.cli._report import tell_report
 from sessiontree.cli._text import cell_len, one_line, pad
 from sessiontree.cli._window import Window, window_options
@@ -35,10 +34,7 @@ def command(
 
     Exit codes: 0 fine, 1 failed or not found, 2 wrong usage.
     """
-    place = _place.Place(cwd, session_dir)
-    with progress("opening"):
-        opened = place.open(session)
-    with opened:
+    with _place.Place(cwd, session_dir).open(session) as opened:
         _list(opened, window, as_json=as_json)
 
 

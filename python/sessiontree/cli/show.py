@@ -10,7 +10,6 @@ import numpy as np
 from sessiontree import context as rules
 from sessiontree.cli import _entry, _place
 from sessiontree.cli._output import Screen, json_text, say, say_json, write
-from sessiontree.cli._progress import progress
 from sessiontree.cli._report import tell_report
 from sessiontree.cli._text import count, one_line, safe
 from sessiontree.cli._window import Window, window_options
@@ -65,10 +64,7 @@ def command(
     """
     if entry is not None and (at is not None or whole_path or window != Window()):
         raise click.UsageError("--entry shows one stored entry, all else shows a context: give one of them")
-    place = _place.Place(cwd, session_dir)
-    with progress("opening"):
-        opened = place.open(session)
-    with opened:
+    with _place.Place(cwd, session_dir).open(session) as opened:
         if entry is not None:
             say_json(opened.get_entry(_place.entry_id(opened, entry)))
             return

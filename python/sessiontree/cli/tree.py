@@ -10,7 +10,6 @@ import click
 from sessiontree.cli import _entry, _place
 from sessiontree.cli._forest import Forest
 from sessiontree.cli._output import Screen, say, say_json
-from sessiontree.cli._progress import progress
 from sessiontree.cli._report import report_lines
 from sessiontree.cli._text import cell_len, count, one_line
 from sessiontree.cli.path import line_of
@@ -56,10 +55,7 @@ def command(
 
     Exit codes: 0 fine, 1 failed or not found, 2 wrong usage.
     """
-    place = _place.Place(cwd, session_dir)
-    with progress("opening"):
-        opened = place.open(session)
-    with opened:
+    with _place.Place(cwd, session_dir).open(session) as opened:
         if as_json:
             say_json(tree_json(opened))
         else:
