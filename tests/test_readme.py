@@ -1,6 +1,7 @@
 """What the README shows must work as it stands there."""
 
 import re
+import shlex
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -33,6 +34,26 @@ def test_every_command_is_shown():
 
     named = set(re.findall(r"^ {4}(?:eval \"\$\()?sessiontree ([a-z]+)", README, re.MULTILINE))
     assert named == set(COMMANDS) - {"demo"}
+
+
+def test_commands_of_the_documents_can_be_typed():
+    """Each line of docs/commands.md and of the README is a command with options that it has."""
+    import click
+    from sessiontree.cli._app import sessiontree
+
+    text = (REPOSITORY / "docs" / "commands.md").read_text("utf-8")
+    lines = re.findall(r"^(?:eval \"\$\()?sessiontree ([^#\n)>]+)", text, re.MULTILINE)
+    lines += re.findall(r"^ {4}(?:eval \"\$\()?sessiontree ([^#\n)]+)", README, re.MULTILINE)
+    assert len(lines) > 50
+    for line in lines:
+        words = shlex.split(line)
+        context = click.Context(sessiontree)
+        command = sessiontree
+        while isinstance(command, click.Group):
+            command = command.get_command(context, words.pop(0))
+            assert command is not None, line
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if re.match(r"--?[a-z]", word)} <= known, line
 
 
 def test_links_lead_somewhere():
