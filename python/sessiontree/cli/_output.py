@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import select
-import shutil
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -51,7 +50,7 @@ class Screen:
         """Ask stdout; NO_COLOR and TERM=dumb are honoured."""
         terminal = sys.stdout.isatty()
         colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        return cls(shutil.get_terminal_size().columns if terminal else _PIPE_WIDTH, colour, terminal)
+        return cls(terminal_size().columns if terminal else _PIPE_WIDTH, colour, terminal)
 
     @property
     def dumb(self) -> bool:
@@ -66,6 +65,13 @@ class Screen:
     def heading(self, text: str) -> str:
         """Set a heading off; what a session says in it is made safe."""
         return self.paint(safe(text, keep=""), "bold")
+
+
+def terminal_size() -> os.terminal_size:
+    """Give the size of the terminal; COLUMNS and LINES are honoured."""
+    import shutil
+
+    return shutil.get_terminal_size()
 
 
 class OutputError(click.ClickException):

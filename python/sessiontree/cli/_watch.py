@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from sessiontree.cli._errors import complain
-from sessiontree.cli._output import Screen, flush, reader_is_gone, say_json, write
+from sessiontree.cli._output import Screen, flush, reader_is_gone, say_json, terminal_size, write
 from sessiontree.cli.listing import info_json, show, table
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Watch:
 
     def _draw(self, rows: list[Shown]) -> None:
         """Draw over what was there, so that nothing flickers."""
-        size = shutil.get_terminal_size()
+        size = terminal_size()
         screen = Screen(size.columns, self._screen.colour, terminal=True)
         lines = list(table(screen, rows[: size.lines], everywhere=self._look.everywhere)) if rows else []
         shown = (lines or [self._look.nothing()])[: size.lines - 1]

@@ -112,8 +112,6 @@ class Look:
         reverse: bool,
         limit: int | None,
     ) -> None:
-        from sessiontree.listing import scope
-
         self.everywhere = everywhere or project is not None
         self._place = place
         self._unreadable: dict[str, Exception] = {}
@@ -126,6 +124,8 @@ class Look:
         if self.everywhere:
             self._folder = place.session_dir or paths.sessions_root()
         else:
+            from sessiontree.listing import scope
+
             self._folder, belongs = scope(place.cwd, place.session_dir)
             self._tests.append(belongs)
         if project is not None:
