@@ -409,6 +409,7 @@ def test_files_that_are_left_alone(write):
         archives.plan(torn, "x")
     for version in (1, 2, 4):
         path = write(entry("a", None), header={**HEADER, "version": version}, name=f"v{version}.jsonl")
+        assert [branch.leaf for branch in archives.branches(path)] == ["a"]
         with pytest.raises(UnsupportedVersionError):
             archives.plan(path, "a")
     with pytest.raises(InvalidSessionError):

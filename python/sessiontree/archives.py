@@ -215,6 +215,11 @@ class _Tree:
         # Before the scan: what is written from now on is noticed.
         self.state = _state(path)
         self.store = Store.open(path)
+        header = jsontext.loads(self.store.header())
+        self.version = migrations.header_version(header)
+        if migrations.needs_migration(header):
+            # As every reader sees it; nothing is taken out of it.
+            self.store = Store.memory(b"".join(migrations.migrated_parts(self.store)))
         columns = self.store.columns()
         self.parents: list[int] = columns["parent"].tolist()
         self.kinds: list[int] = columns["kind"].tolist()
@@ -274,14 +279,13 @@ class _Planner(_Tree):
         return ArchiveError(f"{text} ({self.path})")
 
     def _check_file(self) -> None:
-        version = migrations.header_version(jsontext.loads(self.store.header()))
-        if version >= 4:
+        if self.version >= 4:
             raise UnsupportedVersionError(
-                f"header version {version:g} is newer than 3: nothing is changed ({self.path})"
+                f"header version {self.version:g} is newer than 3: nothing is changed ({self.path})"
             )
-        if version < 3:
+        if self.version < 3:
             raise UnsupportedVersionError(
-                f"the session is of version {version:g}: whatever is appended to it brings it to version 3 first "
+                f"the session is of version {self.version:g}: whatever is appended to it brings it to version 3 first "
                 f"({self.path})"
             )
         if self.store.tail() == "torn":

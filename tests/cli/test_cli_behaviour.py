@@ -66,6 +66,27 @@ def test_wrong_usage_is_two(run, branches):
         assert "--help" in done.err
 
 
+@pytest.mark.parametrize("arguments", [[], ["branch"]])
+def test_without_a_command_there_is_help(run, arguments):
+    """Nothing asked for is wrong usage, and what can be asked for is shown."""
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Usage: sessiontree")
+    assert any(line.strip().startswith("list ") for line in done.err.splitlines())
+
+
+def test_a_working_directory_that_is_gone(run, tmp_path, monkeypatch, branches):
+    """It is named as what is missing; a session that is named otherwise can be looked at."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for arguments in (["list"], ["tree"]):
+        done = run(*arguments)
+        assert (done.code, "the working directory is gone" in done.err) == (1, True)
+    assert run("tree", branches, "--cwd", tmp_path).code == 0
+
+
 def test_help_of_every_command(run):
     """Each command explains itself."""
     from sessiontree.cli._app import COMMANDS

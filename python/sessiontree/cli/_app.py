@@ -113,6 +113,9 @@ def run(arguments: list[str]) -> int:
         except (BrokenPipeError, _ReaderGoneError):
             _drop_output()
             return 0
+        except click.exceptions.NoArgsIsHelpError as error:
+            print(error.format_message(), file=sys.stderr)
+            return error.exit_code
         except OutputError as error:
             _drop_output()
             complain(error.format_message())

@@ -32,7 +32,10 @@ class Place:
     """A working directory and, if it is not pi's default one, the folder of its sessions."""
 
     def __init__(self, cwd: str | None, session_dir: str | None) -> None:
-        self.cwd = paths.resolve_path(cwd) if cwd else os.getcwd()
+        try:
+            self.cwd = paths.resolve_path(cwd) if cwd else os.getcwd()
+        except FileNotFoundError:
+            raise NotFoundError("the working directory is gone; --cwd names another one") from None
         self._given = session_dir
 
     @cached_property
