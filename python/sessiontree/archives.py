@@ -350,8 +350,8 @@ class _Planner(_Tree):
             inside += row in rows and target not in ids
             outside += row not in rows and target in ids
         if inside:
-            yield f"{inside} changes of labels of entries that stay go too"
+            yield f"labels of entries that stay were set here and go too: {inside}"
         if outside:
-            yield f"{outside} changes of labels of these entries stay, and count again after a restore"
+            yield f"labels of these entries were set elsewhere and stay, and count again after a restore: {outside}"
         if self.store.last_info() in rows:
             yield "the session's name was set here, and goes too"
