@@ -200,6 +200,17 @@ def test_what_cannot_be_kept_is_read(run, home, write, patient):
         assert (info["id"], info["name"]) == ("odd", "x\ud800y")
 
 
+def test_a_list_imports_no_more_than_it_needs(sessions, home):
+    """What takes long to import is not needed for a list: it is there at once."""
+    code = (
+        "import sys; from sessiontree.cli import main; main(['list', '--all']); "
+        "print(*{'numpy', 'rich', 'sqlite3', 'hashlib', 'sessiontree.manager', 'sessiontree.settings', "
+        "'sessiontree.catalog'} & sys.modules.keys(), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (len(done.stdout.splitlines()), done.stderr.strip()) == (4, "")
+
+
 def test_costs_are_those_of_the_catalog(run, home, write):
     """What a listing says a session has cost is what the statistics say."""
     usage = {"input": 1, "cost": {"total": 0.25}}

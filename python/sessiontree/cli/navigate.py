@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from sessiontree.cli import _model, _place
 from sessiontree.cli._output import say, say_json
 from sessiontree.cli._text import safe
 from sessiontree.compaction import navigate
+
+if TYPE_CHECKING:
+    from sessiontree.compaction.navigation import NavigationResult
 
 
 @click.command("navigate", short_help="Go to another entry, with a summary of the branch that is left.")
@@ -70,6 +73,12 @@ def command(
                 **how,
             )
         )
+    _say(result, as_json=as_json)
+    return 1 if result.cancelled else 0
+
+
+def _say(result: NavigationResult, *, as_json: bool) -> None:
+    """Print the summary and the text to write anew, else where the session stands."""
     summary = result.summary_entry
     if as_json:
         say_json(
@@ -81,16 +90,14 @@ def command(
                 "summary": summary["summary"] if summary else None,
             }
         )
-    else:
-        if summary:
-            say(safe(summary["summary"]))
-        if result.editor_text:
-            say(safe(result.editor_text))
-        if not summary and not result.editor_text:
-            new = result.new_leaf_id
-            say(
-                "the session stands before its first entry"
-                if new is None
-                else f"the session stands at {safe(new)}"
-            )
-    return 1 if result.cancelled else 0
+        return
+    texts = [text for text in (summary["summary"] if summary else None, result.editor_text) if text]
+    for text in texts:
+        say(safe(text))
+    if not texts:
+        new = result.new_leaf_id
+        say(
+            "the session stands before its first entry"
+            if new is None
+            else f"the session stands at {safe(new)}"
+        )

@@ -204,7 +204,7 @@ fn looks_tell_what_changed_and_the_rest_need_not_be_read() {
         write(root.path(), &format!("{name}.jsonl"), name, seconds);
     }
     let mut files = find(root.path(), Order::Listed, Depth::Own);
-    assert_eq!(ids(&mut files, 1), ["d"]);
+    assert_eq!(files.summaries(1, u64::MAX, &mut || true).unwrap().len(), 1);
     let before = files.looks();
     let names: Vec<_> = before.iter().map(|l| l.path.file_stem().unwrap()).collect();
     assert_eq!(names, ["c", "b", "a"]);
