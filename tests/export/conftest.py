@@ -94,3 +94,55 @@ def hostile():
     for at, entry in enumerate(entries):
         entry["timestamp"] = HOSTILE[at % len(HOSTILE)]
     return SessionManager.in_memory("/code", entries)
+
+
+def entry(id, parent, text="hi"):
+    return {
+        "type": "message",
+        "id": id,
+        "parentId": parent,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "message": {"role": "user", "content": text},
+    }
+
+
+ODD = {
+    "no entries": [],
+    "a cycle": [entry("a", "b"), entry("b", "a"), entry("c", None)],
+    "its own parent": [entry("a", "a"), entry("b", "a")],
+    "no parent": [entry("a", "zz"), entry("b", "a")],
+    "one id twice": [entry("a", None), entry("a", None, "two"), entry("b", "a")],
+    "a parent behind": [entry("b", "a"), entry("a", None), entry("c", "b")],
+    "values": [1, "x", [1], {"type": "x"}, {"id": 5, "parentId": None}, entry("a", None)],
+    "odd messages": [
+        {"type": "message", "id": "q", "parentId": None, "message": None},
+        {"type": "message", "id": "r", "parentId": "q", "message": {"role": None, "content": {"a": 1}}},
+        {
+            "type": "message",
+            "id": "s",
+            "parentId": "r",
+            "message": {
+                "role": "assistant",
+                "content": [None, 1, {"type": "text", "text": 5}, {"type": "image", "data": 5}],
+            },
+        },
+        {
+            "type": "message",
+            "id": "t",
+            "parentId": "s",
+            "message": {"role": "user", "content": [{"type": "toolCall"}]},
+        },
+    ],
+    "ids like rows": [entry("e2", None), entry("e1", "e2"), entry("e0", "e1")],
+    "many children": [entry("r", None), *(entry(f"c{n}", "r") for n in range(500))],
+    "halves of characters": [entry("a", None, "\ud800 half \udc00")],
+}
+"""Entries as they should not be, by what is odd about them."""
+
+
+def write_odd(path, entries):
+    """Write a session file of any entries."""
+    header = {"type": "session", "version": 3, "id": "odd", "timestamp": "t", "cwd": "/code"}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(json.dumps(line) for line in (header, *entries)) + "\n")
+    return path

@@ -7,7 +7,7 @@ from browser import complaints, ready, wait
 from sessiontree import SessionManager
 from sessiontree.export import export_session
 
-from .conftest import user
+from .conftest import ODD, user, write_odd
 
 OWNED = "return document.documentElement.dataset.owned ?? null"
 
@@ -327,3 +327,17 @@ def test_windows_join_without_gaps_or_doubles(browser, tmp_path):
         assert now == list(range(now[0], now[0] + len(now)))
         met |= set(now)
     assert len(met) > 500
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_sessions_are_shown_as_far_as_they_go(browser, tmp_path, odd):
+    """Cycles, orphans, doubles and values that are no entries: each can be gone to, and nothing fails."""
+    path = write_odd(tmp_path / "odd.jsonl", ODD[odd])
+    with SessionManager.open(path, read_only=True) as session:
+        export_session(session, tmp_path / "odd.html")
+    shown(browser, tmp_path / "odd.html")
+    for row in range(min(len(ODD[odd]), 20)):
+        browser.execute_script(f"location.hash = '#e{row}'")
+        wait(browser, f"{here(browser, 'id')} === 'e{row}'")
+    assert complaints(browser) == []
+    assert browser.execute_script("return document.getElementById('notice')") is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import complaints, ready, wait
-from export.conftest import HOSTILE, assistant, hostile, talk, user  # noqa: F401 - fixtures
+from export.conftest import ODD, assistant, hostile, talk, user, write_odd  # noqa: F401 - fixtures
 from sessiontree import SessionManager
 
 from .conftest import Viewer
@@ -240,6 +240,17 @@ def test_the_policy_stops_a_script_that_somehow_got_in(browser, show, talk, tmp_
     time.sleep(0.3)
     assert browser.execute_script(f"return {PATH}.owned ?? null") is None
     browser.get_log("browser")
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_sessions_are_shown_as_far_as_they_go(browser, show, tmp_path, odd):
+    """Cycles, orphans, doubles and values that are no entries: each can be gone to, and nothing fails."""
+    show(write_odd(tmp_path / "f" / "odd.jsonl", ODD[odd]))
+    for row in range(min(len(ODD[odd]), 20)):
+        browser.execute_script(f"location.hash = '#e{row}'")
+        wait(browser, f"document.querySelector('article.here')?.id === 'e{row}'")
+    assert complaints(browser) == []
+    assert browser.execute_script("return document.getElementById('notice')") is None
 
 
 # ---- while it grows

@@ -71,11 +71,13 @@ def parts(
     """Give the text of an export piece by piece; see `export_session`."""
     if leaf_id is None:
         leaf_id = session.get_leaf_id()
-    path = session.path_rows(leaf_id).tolist() if leaf_id is not None else []
     if format == "html":
         from sessiontree.export.html import html_parts
 
-        return html_parts(session, path[-1] if path else -1, redact)
+        # No path is asked for: the page shows what it can of parents that form a cycle.
+        row = None if leaf_id is None else session.find_row(leaf_id)
+        return html_parts(session, -1 if row is None else row, redact)
+    path = session.path_rows(leaf_id).tolist() if leaf_id is not None else []
     if format == "markdown":
         from sessiontree.export.markdown import markdown_parts
 

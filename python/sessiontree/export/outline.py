@@ -37,7 +37,10 @@ class Outline:
         return len(self.order)
 
     def grow(self, parents: Iterable[int]) -> None:
-        """Take in rows that were appended; cheap where they go on from the last line."""
+        """Take in rows that were appended, if the older ones keep their parents.
+
+        It is cheap where they go on from the last line.
+        """
         before = len(self._parents)
         self._parents.extend(parents)
         for row in range(before, len(self._parents)):

@@ -44,6 +44,7 @@ _HTML_AT_ONCE = 500_000
 _WORTH_A_LOOK = 256 << 10
 _SEARCH_SECONDS = 0.25
 _PATHS = 4
+_ROW = re.compile(r"e(?:0|[1-9][0-9]{0,14})")
 
 # What stands in a line of JSON as it is shown: ASCII, but for quotes, backslashes, and signs of JSON that are
 # shown with blanks around them. And words that are shown without standing there.
@@ -189,9 +190,10 @@ class OpenedSession:
         if not name:
             leaf = self._log.store.leaf()
             return len(self._outline) - 1 if leaf is None else leaf
+        # Rows come first: an id may look like one.
+        if _ROW.fullmatch(name) and int(name[1:]) < len(self._outline):
+            return int(name[1:])
         row = self._log.store.find(name)
-        if row is None and name[:1] == "e" and name[1:].isdecimal() and name.isascii():
-            row = int(name[1:])
         return row if row is not None and row < len(self._outline) else -1
 
     def row_at(self, leaf: int, index: int) -> int:

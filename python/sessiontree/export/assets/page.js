@@ -4,7 +4,7 @@
 // give promises:
 //   atOnce                    how many entries of a branch are shown at once, without a window
 //   count()                   how many lines the tree has
-//   place(name, leaf)         where an entry (an id, or e and its row; "" for the last one) stands: { row, leaf, length,
+//   place(name, leaf)         where an entry (e and its row, or its id; "" for the last one) stands: { row, leaf, length,
 //                             index, line }; row is -1 if there is none; leaf names the branch, the given one if it is on it
 //   rowAt(leaf, index)        the row there, or at the nearer end
 //   lines(leaf, from, count)  of the tree: [row, depth, whether on the branch, kind, words, label]

@@ -31,9 +31,9 @@
   };
   const rowOf = (name) => {
     if (name === "") return last >= 0 ? last : nodes.length - 1;
-    const row = nodes.findLastIndex((node) => node[4] === name);
-    const numbered = /^e(\d+)$/.exec(name);
-    return row < 0 && numbered && Number(numbered[1]) < nodes.length ? Number(numbered[1]) : row;
+    // Rows come first: an id may look like one.
+    const row = /^e(?:0|[1-9]\d*)$/.test(name) ? Number(name.slice(1)) : Infinity;
+    return row < nodes.length ? row : nodes.findLastIndex((node) => node[4] === name);
   };
 
   // ---- entries: a few chunks are kept as they are read
