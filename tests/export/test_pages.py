@@ -217,6 +217,26 @@ def test_a_narrow_screen_has_the_branches_too(browser, talk, tmp_path):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_a_screen_that_is_turned_stays_at_the_entry(browser, tmp_path):
+    """What is at the top stays there when the width changes, and so all heights."""
+    session = SessionManager.in_memory("/code")
+    session.append_many([user("many words " * (n % 97)) for n in range(200)])
+    export_session(session, tmp_path / "p.html")
+    shown(browser, tmp_path / "p.html", "#e120")
+    wait(browser, f"{here(browser, 'id')} === 'e120'")
+    top = "Math.abs(document.querySelector('article.here').getBoundingClientRect().top - entries.getBoundingClientRect().top)"
+    wait(browser, f"{top} < 20")
+    time.sleep(0.3)
+    metrics = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        wait(browser, "innerWidth === 390")
+        wait(browser, f"{top} < 20")
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    wait(browser, f"innerWidth > 1000 && {top} < 20")
+
+
 def test_nothing_of_a_hostile_session_runs(browser, hostile, tmp_path):
     """No field of a session becomes a script, a handler, a live link or a request."""
     path = tmp_path / "hostile.html"

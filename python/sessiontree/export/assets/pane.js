@@ -62,8 +62,18 @@ const makePane = (source, main, notice) => {
     } catch (error) { notice(error.message); } finally { filling = null; }
   };
   const fill = () => (filling ??= fillUp());
-  main.addEventListener("scroll", fill, { passive: true });
-  addEventListener("resize", fill);
+  // A screen that is turned, or a side that is folded, changes all heights: what was at the top stays there.
+  let atTop = null;
+  const remember = () => {
+    const top = main.getBoundingClientRect().top;
+    const element = Array.from(main.children).find((a) => a.getBoundingClientRect().bottom > top);
+    atTop = element ? { element, offset: element.getBoundingClientRect().top - top } : null;
+  };
+  main.addEventListener("scroll", () => { remember(); fill(); }, { passive: true });
+  new ResizeObserver(() => {
+    if (atTop?.element.isConnected) main.scrollTop += atTop.element.getBoundingClientRect().top - main.getBoundingClientRect().top - atTop.offset;
+    fill();
+  }).observe(main);
 
   const begin = async (place) => {
     const all = place.length <= source.atOnce;
