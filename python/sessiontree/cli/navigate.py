@@ -9,6 +9,7 @@ import click
 from sessiontree import SessionManager
 from sessiontree.cli import _model, _place
 from sessiontree.cli._output import say, say_json
+from sessiontree.cli._progress import progress
 from sessiontree.cli._text import safe
 from sessiontree.compaction import navigate
 
@@ -58,9 +59,9 @@ def command(
         about = _model.described(place, model, context_window)
         how = {"model": about, "summarizer": _model.summarizer(about, base_url)}
     path = place.find(session)
-    with open(path, "rb"):
-        pass
-    with SessionManager.open(path, place.session_dir, remember_leaf=True) as opened:
+    with open(path, "rb"), progress("opening"):
+        opened = SessionManager.open(path, place.session_dir, remember_leaf=True)
+    with opened:
         target = _place.entry_id(opened, entry)
         result = _model.asked(
             lambda tell: navigate(

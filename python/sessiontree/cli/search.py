@@ -10,6 +10,7 @@ from sessiontree.catalog import ROLES
 from sessiontree.cli import _catalog, _place
 from sessiontree.cli._errors import complain
 from sessiontree.cli._output import Screen, say, say_json
+from sessiontree.cli._progress import progress
 from sessiontree.cli._text import safe
 
 if TYPE_CHECKING:
@@ -60,16 +61,17 @@ def command(
     place = _place.Place(cwd, session_dir)
     with _catalog.up_to_date(place) as catalog:
         try:
-            hits = catalog.search(
-                " ".join(words),
-                regex=regex,
-                phrase=phrase,
-                prefix=prefix,
-                role=role or None,
-                sort=sort,
-                limit=limit,
-                **_catalog.filters(place, options),
-            )
+            with progress("searching"):
+                hits = catalog.search(
+                    " ".join(words),
+                    regex=regex,
+                    phrase=phrase,
+                    prefix=prefix,
+                    role=role or None,
+                    sort=sort,
+                    limit=limit,
+                    **_catalog.filters(place, options),
+                )
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if as_json:

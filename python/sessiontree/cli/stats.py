@@ -115,7 +115,8 @@ def _tables(
 ) -> list[tuple[str, list[Total]]]:
     with _catalog.up_to_date(place) as catalog:
         filters = _catalog.filters(place, options)
-        return [(key, catalog.totals(key, **filters)) for key in by or ("model", "project", "day")]
+        with progress("summing up"):
+            return [(key, catalog.totals(key, **filters)) for key in by or ("model", "project", "day")]
 
 
 def _total_json(total: Total) -> dict[str, Any]:

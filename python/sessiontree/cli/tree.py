@@ -10,6 +10,7 @@ import click
 from sessiontree.cli import _entry, _place
 from sessiontree.cli._forest import Forest
 from sessiontree.cli._output import Screen, say, say_json
+from sessiontree.cli._progress import progress
 from sessiontree.cli._report import report_lines
 from sessiontree.cli._text import cell_len, count, one_line
 from sessiontree.cli.path import line_of
@@ -65,8 +66,9 @@ def command(
 def draw(session: SessionManager, keep: int | None) -> None:
     """Print the tree; ``keep`` entries at each end of a fold, None folds nothing."""
     screen = Screen.of_stdout()
-    forest = Forest.of(session)
-    labels = labels_of(session, forest)
+    with progress("drawing"):
+        forest = Forest.of(session)
+        labels = labels_of(session, forest)
     for line in _heading(session, forest, labels):
         say(screen.heading(line))
     drawing = _Drawing(session, forest, labels, screen, keep)
