@@ -109,14 +109,15 @@ class Listing:
         on_error: OnError | None = None,
     ) -> None:
         self.rows: list[Shown] = []
-        self._folder = folder
+        # What is kept of a relative folder would be that of another one elsewhere.
+        self._folder = os.path.abspath(folder)
         self._depth = depth
         self._on_error = on_error
         self._on_progress = on_progress
         self._kept: list[Shown] = []
         self._changed = False
         try:
-            files = SessionFiles.find(folder, order="listed", depth=depth)
+            files = SessionFiles.find(self._folder, order="listed", depth=depth)
         except FileNotFoundError:
             files = None
         except OSError as error:

@@ -189,6 +189,16 @@ def test_a_file_that_changed_just_now_is_read_again(run, sessions, tmp_path):
     assert not any(b"abc-1" in path.read_bytes() for path in kept)
 
 
+def test_a_relative_folder_is_another_one_elsewhere(run, write, patient, tmp_path, monkeypatch):
+    """Folders of the same name in two directories are told apart, and paths are whole."""
+    for place in ("one", "two"):
+        write(user("aaaaaaaa", None, place), id=place, name=f"{place}/own/s.jsonl")
+    for place in ("one", "two", "one"):
+        monkeypatch.chdir(tmp_path / place)
+        (info,) = run("list", "--all", "--session-dir", "own", "--json").json
+        assert (info["id"], info["path"]) == (place, str(tmp_path / place / "own" / "s.jsonl"))
+
+
 def test_what_cannot_be_kept_is_read(run, home, write, patient):
     """A text that JSON files cannot hold as it is, and a name of a file that is no text, are listed each time."""
     folder = get_default_session_dir(str(home))

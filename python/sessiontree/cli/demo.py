@@ -33,10 +33,17 @@ SAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "samples")
 @_place.place_options
 @click.option("--samples", is_flag=True, help="Use the bundled samples even if there are sessions.")
 def command(cwd: str | None, session_dir: str | None, samples: bool) -> None:
-    """List sessions, then open, draw, append to, fork and reopen a copy of one, with times.
+    r"""List sessions, then open, draw, append to, fork and reopen a copy of one, with times.
 
     It takes the largest of your own sessions, or a bundled sample if there are none. Your sessions are only
     read: all writing happens in a temporary folder that is removed at the end.
+
+    \b
+    Examples:
+      sessiontree demo
+      sessiontree demo --samples
+
+    Exit codes: 0 fine, 1 failed, 2 wrong usage.
     """
     place = _place.Place(cwd, session_dir)
     folder = place.session_dir

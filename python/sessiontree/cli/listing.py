@@ -89,12 +89,13 @@ def command(cwd: str | None, session_dir: str | None, watch: bool, as_json: bool
     rows = look.chosen(listing.rows)
     if as_json:
         say_json_array(map(info_json, rows))
-    elif rows:
-        show(rows, everywhere=look.everywhere)
     else:
-        complain(look.nothing())
+        show(rows, everywhere=look.everywhere)
     listing.save()
-    return 1 if look.tell_unreadable() else 0
+    failed = look.tell_unreadable()
+    if not rows and not failed and not as_json:
+        complain(look.nothing())
+    return 1 if failed else 0
 
 
 class Look:
@@ -224,7 +225,7 @@ def info_json(info: Shown | SessionInfo) -> dict[str, Any]:
 def show(infos: Sequence[Shown | SessionInfo], *, everywhere: bool) -> None:
     """Print a table: as wide as the terminal, or with whole values and tabs between them for a pipe."""
     screen = Screen.of_stdout()
-    if screen.terminal:
+    if screen.terminal and infos:
         lines = table(screen, infos, everywhere=everywhere)
     else:
         lines = ("\t".join(_whole(info)) for info in infos)

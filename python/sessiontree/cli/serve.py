@@ -26,10 +26,17 @@ from sessiontree.cli._output import say, say_json
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the link as JSON, for other programs.")
 def command(cwd: str | None, session_dir: str | None, port: int, open_it: bool | None, as_json: bool) -> int:
-    """Show sessions in the browser: list, search, and each session as it grows. Ctrl-C ends it.
+    r"""Show sessions in the browser: list, search, and each session as it grows. Ctrl-C ends it.
 
     It listens on 127.0.0.1 alone. The link holds a token, without which nothing is shown: whoever has the
     link can read all sessions until the viewer ends.
+
+    \b
+    Examples:
+      sessiontree serve
+      sessiontree serve --no-open --port 8000
+
+    Exit codes: 0 ended by Ctrl-C, 1 failed, 2 wrong usage.
     """
     from sessiontree.viewer.server import serve
 
