@@ -1,9 +1,10 @@
 """The doctor finds what is wrong, repairs it without losing a byte, and changes nothing the second time."""
 
-import base64
 import json
 import os
 import stat
+from threading import Thread
+from time import monotonic, sleep
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -49,6 +50,7 @@ def sound(path):
     before, others = path.read_bytes(), sorted(os.listdir(path.parent))
     left = doctor.fix(path)
     assert not left.fixable
+    assert (left.backup, left.rejected) == (None, None)
     assert doctor.plan(path) == []
     assert (path.read_bytes(), sorted(os.listdir(path.parent))) == (before, others)
 
@@ -109,7 +111,10 @@ def test_texts_that_look_like_entries_are_not_taken_out_of_them(write):
 def test_missing_parents(write):
     """An entry without its parent hangs on the one before it; the first of all on nothing."""
     path = write(entry("a", "lost"), entry("b", "a"), entry("c", "gone"), entry("d", "c"))
-    assert kinds(doctor.check(path)) == [("missing-parent", 2), ("missing-parent", 4)]
+    assert kinds(doctor.check(path)) == [
+        ("missing-parent", 2), ("unreachable", 3), ("missing-parent", 4), ("unreachable", 5),
+    ]  # fmt: skip
+    assert doctor.plan(path) == ["line 2: make it a root", "line 4: hang it on 'b', before it in the file"]
     doctor.fix(path)
     assert chain(path) == ["a", "b", "c", "d"]
     sound(path)
@@ -118,7 +123,13 @@ def test_missing_parents(write):
 def test_cycles(write):
     """A cycle is broken at its first entry; everything can be reached from a root again."""
     path = write(entry("r", None), entry("a", "c"), entry("b", "a"), entry("c", "b"), entry("z", "z"))
-    assert kinds(doctor.check(path)) == [("cycle", 3), ("cycle", 6)]
+    diagnosis = doctor.check(path)
+    assert kinds(diagnosis) == [("cycle", 3), ("unreachable", 4), ("cycle", 6)]
+    assert [found.text for found in diagnosis.findings] == [
+        "among its own ancestors, 3 in a circle",
+        "it and 1 other hang on line 3, and no way leads there from a root",
+        "it is its own parent",
+    ]
     doctor.fix(path)
     assert chain(path) == ["r", "a", "b", "c", "z"]
     sound(path)
@@ -146,62 +157,106 @@ def test_duplicate_ids(write):
     sound(path)
 
 
+def test_a_lost_parent_is_never_looked_for_below(write):
+    """An entry hangs on the nearest one before it that does not hang on it."""
+    path = write(entry("r", None), entry("a", "x"), entry("b", "x"), entry("x", "gone"), entry("y", "x"))
+    assert [f.kind for f in doctor.check(path).findings] == ["unreachable", "missing-parent"]
+    doctor.fix(path)
+    assert chain(path) == ["r", "x", "y"]
+    sound(path)
+
+
+def test_references_mean_what_stood_before_them(write):
+    """Labels, compactions and parents go with the entry they meant when they were written."""
+    stamp = HEADER["timestamp"]
+    first = {"type": "label", "id": "l", "parentId": "a", "timestamp": stamp, "targetId": "a", "label": "1"}
+    again = {"type": "label", "id": "m", "parentId": "a", "timestamp": stamp, "targetId": "a", "label": "2"}
+    fold = {"type": "compaction", "id": "k", "parentId": "m", "timestamp": stamp, "firstKeptEntryId": "a",
+            "summary": "s", "tokensBefore": 1}  # fmt: skip
+    path = write(entry("a", None, "one"), first, entry("a", "l", "two"), again, fold)
+    assert kinds(doctor.check(path)) == [("duplicate", 4)]
+    assert not doctor.fix(path)
+    with SessionManager.open(str(path), read_only=True) as session:
+        _, label, two, again, fold = session.get_entries()
+        assert label["targetId"] == "a"
+        assert two["id"] not in {"a", "l", "m", "k"}
+        assert (again["targetId"], again["parentId"], fold["firstKeptEntryId"]) == (two["id"],) * 3
+
+
 def test_what_is_only_told(write):
     """Odd lines, references to nothing, results without calls, clock jumps and giants are told and left alone."""
     stamp = HEADER["timestamp"]
+    common = {"parentId": None, "timestamp": stamp}
     image = {"type": "image", "mimeType": "image/png", "data": "QUJD" * 300_000}
     path = write(
         b"5",
-        {"type": "strange", "id": "a", "parentId": None, "timestamp": stamp},
-        {"type": "label", "id": "b", "parentId": "a", "timestamp": stamp, "targetId": "q", "label": "x"},
-        {
-            "type": "compaction",
-            "id": "c",
-            "parentId": "b",
-            "timestamp": stamp,
-            "firstKeptEntryId": "q",
-            "summary": "",
-        },
-        {
-            "type": "context_edit",
-            "id": "d",
-            "parentId": "c",
-            "timestamp": stamp,
-            "targetId": None,
-            "replacement": None,
-        },
+        {"type": "strange", "id": "a", **common},
+        {"type": "label", "id": "b", **common, "targetId": "q", "label": "x"},
+        {"type": "compaction", "id": "c", **common, "firstKeptEntryId": "q", "summary": ""},
+        {"type": "context_edit", "id": "d", **common, "targetId": None, "replacement": None},
         entry("e", "d", "r", "toolResult", toolCallId="t1"),
         entry("f", "e", [{"type": "toolCall", "id": "t2", "name": "x", "arguments": {}}], "assistant"),
         entry("g", "f", "r", "toolResult", toolCallId="t2"),
         {**entry("h", "g"), "timestamp": "2025-12-31T00:00:00.000Z"},
         entry("i", "h", [image]),
         HEADER,
+        {"id": "j", **common},
+        entry(None, "i"),
+        {"type": "message", "id": "k", **common, "message": None},
+        {"type": "session_info", "id": "l", **common, "name": 5},
+        {"type": "context_edit", "id": "m", **common, "targetId": "k", "replacement": "x"},
+        {"type": "compaction", "id": "n", **common, "firstKeptEntryId": "k", "summary": ""},
     )
     before = path.read_bytes()
     diagnosis = doctor.check(path)
     assert kinds(diagnosis) == [
-        ("foreign", 2), ("foreign", 3), ("label-target", 4), ("compaction-target", 5), ("edit-target", 6),
-        ("result-without-call", 7), ("clock", 10), ("large", 11), ("header", 12),
+        ("foreign", 2), ("unknown-type", 3), ("label-target", 4), ("compaction-target", 5), ("edit-target", 6),
+        ("result-without-call", 7), ("clock", 10), ("large", 11), ("header", 12), ("nameless", 13),
+        ("nameless", 14), ("unusable", 15), ("unusable", 16), ("unusable", 17), ("compaction-target", 18),
     ]  # fmt: skip
     assert diagnosis.image_bytes == 1_200_000
     assert "99 % of it images" in diagnosis.findings[7].text
+    assert [f.text for f in diagnosis.findings][:6] == [
+        "not an entry but 5",
+        "an entry of the unknown type 'strange'",
+        "the target 'q' is not in the file",
+        "the first kept entry 'q' is not in the file",
+        "the target null is not in the file",
+        "a tool's result, but the tool call 't1' does not stand before it",
+    ]
+    lines = before.splitlines(keepends=True)
     for finding in diagnosis.findings:
-        assert (
-            before.splitlines(keepends=True)[finding.line - 1]
-            == before[finding.byte :].splitlines(keepends=True)[0]
-        )
+        assert before[finding.byte :].startswith(lines[finding.line - 1])
     assert not diagnosis.fixable
     sound(path)
 
 
+def test_notes_are_no_faults(write):
+    """Large lines, unknown types and modes are told, and the diagnosis is still a good one."""
+    path = write(entry("a", None, "x" * 2_000_000), {**A, "type": "odd", "id": "b", "parentId": "a"})
+    path.chmod(0o644)
+    diagnosis = doctor.check(path)
+    assert {found.severity for found in diagnosis.findings} == {"note"}
+    assert not diagnosis
+    assert len(diagnosis.findings) == (3 if os.name != "nt" else 2)
+
+
+def test_old_labels_of_a_branch_are_no_clock_jumps(write):
+    """The labels that a branched session brings along have their old times."""
+    label = {"type": "label", "id": "l", "parentId": "a", "timestamp": "2020-01-01T00:00:00.000Z",
+             "targetId": "a", "label": "x"}  # fmt: skip
+    assert not doctor.check(write(A, label, entry("b", "l")))
+
+
 @pytest.mark.skipif(os.name == "nt", reason="modes are Unix's")
 def test_modes(write):
-    """A file that others may read is told, and made private."""
-    path = write(A)
-    path.chmod(0o644)
-    assert kinds(doctor.check(path)) == [("mode", 0)]
-    doctor.fix(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    """A file that others may open is told, and a repair keeps its mode, in all that it leaves."""
+    path = write(A, b"x")
+    path.chmod(0o640)
+    assert kinds(doctor.check(path)) == [("mode", 0), ("malformed", 3)]
+    assert "mode 0640" in doctor.check(path).findings[0].text
+    assert kinds(doctor.fix(path)) == [("mode", 0)]
+    assert {stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()} == {0o640}
     sound(path)
 
 
@@ -211,6 +266,9 @@ def test_old_and_new_versions(write):
         {"type": "message", "message": {"role": "user", "content": "x"}}, header={**HEADER, "version": 1}
     )
     assert not doctor.check(path)
+    fold = {"type": "compaction", "firstKeptEntryIndex": 9, "summary": "s"}
+    path = write(A, fold, {**fold, "firstKeptEntryIndex": 1}, header={"type": "session", "id": "s"})
+    assert kinds(doctor.check(path)) == [("compaction-target", 3)]
     path = write(A, b"no json", header={**HEADER, "version": 4})
     before = path.read_bytes()
     with pytest.raises(UnsupportedVersionError):
@@ -222,48 +280,163 @@ def test_old_and_new_versions(write):
 def test_what_is_no_session(tmp_path):
     """A file without a header is refused."""
     path = tmp_path / "s.jsonl"
-    for data in (b"", b"nope\n", b'{"type":"message"}\n'):
+    for data, reason in (
+        (b"", "the file is empty"),
+        (b"nope\n", "no session header"),
+        (b'{"type":"message"}\n' + line(HEADER), "the first entry is no session header"),
+    ):
         path.write_bytes(data)
-        with pytest.raises(InvalidSessionError, match="no session header"):
+        with pytest.raises(InvalidSessionError, match=reason):
             doctor.check(path)
         with pytest.raises(InvalidSessionError):
             doctor.fix(path)
         assert path.read_bytes() == data
 
 
-def test_what_is_appended_during_a_repair_is_kept(write, monkeypatch):
-    """A line that another program appends while the repair is being made is in the repaired file."""
-    path = write(A, b"no json")
-    real, times = doctor._beside, []
+def test_a_damaged_first_line_may_hold_the_header(tmp_path):
+    """A header behind zeros is put on a line of its own, and the file opens."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"\0" * 100 + line(HEADER) + line(A) + b"\n")
+    with pytest.raises(InvalidSessionError):
+        SessionManager.open(str(path))
+    assert not doctor.fix(path).fixable
+    assert chain(path) == ["a"]
 
-    def slow(*arguments):
+
+def test_what_is_appended_during_a_repair_is_kept(write):
+    """A line that another program appends while the repair is being made is in the repaired file."""
+    path = write(A, b"no json " * 2_000_000)
+    times = []
+
+    def slow(done, total):
         if not times:
             with open(path, "ab") as file:
                 file.write(line(B) + b"\n")
-        times.append(1)
-        return real(*arguments)
+        times.append((done, total))
+        sleep(0.11)
 
-    monkeypatch.setattr(doctor, "_beside", slow)
-    doctor.fix(path)
+    # Progress is told at most every 0.1 s; a reading of so much asks for it several times.
+    doctor.fix(path, progress=slow)
+    assert times
     assert chain(path) == ["a", "b"]
     assert (path.parent / "s.jsonl.bak").read_bytes().endswith(line(B) + b"\n")
     assert sorted(os.listdir(path.parent)) == ["s.jsonl", "s.jsonl.bak", "s.jsonl.rejected"]
     sound(path)
 
 
-def test_a_repair_that_fails_changes_nothing(write, monkeypatch):
-    """Where the file cannot be replaced it is as it was, with its copy beside it."""
-    path = write(A, b"no json")
+def test_a_repair_that_is_given_up_changes_nothing(write):
+    """Where the caller raises on the way, the file is as it was, and nothing is left beside it."""
+    path = write(A, *[b"no json " * 1_000_000] * 4)
     before = path.read_bytes()
 
-    def full(*arguments, **how):
-        raise OSError(28, "No space left on device", str(path))
+    def stop(done, total):
+        if done > total // 2:
+            raise RuntimeError("enough")
+        sleep(0.11)
 
-    monkeypatch.setattr(doctor._native, "create_file", full, raising=True)
-    with pytest.raises(OSError, match="No space left"):
-        doctor.fix(path)
+    with pytest.raises(RuntimeError, match="enough"):
+        doctor.fix(path, progress=stop)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == ["s.jsonl"]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_repair_that_fails_changes_nothing(write):
+    """Where the file cannot be replaced it is as it was, and nothing is left beside it."""
+    path = write(A, b"no json")
+    before = path.read_bytes()
+    path.parent.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError):
+            doctor.fix(path)
+    finally:
+        path.parent.chmod(0o700)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == ["s.jsonl"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_links(write, tmp_path):
+    """A link to the file stays one; links that stand where a copy would go are not followed."""
+    path = write(A, b"no json")
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    for ending in ("bak", "rejected"):
+        (tmp_path / f"s.jsonl.{ending}").symlink_to(tmp_path / f"elsewhere-{ending}")
+    after = doctor.fix(link)
+    assert link.is_symlink()
+    assert not path.is_symlink()
+    assert after.backup == f"{path}.bak1"
+    assert after.rejected == f"{path}.rejected1"
+    assert not list(tmp_path.glob("elsewhere*"))
+    sound(path)
+
+
+def test_what_a_writer_without_locks_appends_too_late_is_in_the_copy(write):
+    """A descriptor that was opened before the repair writes to the old file, which stays."""
+    path = write(A, b"no json")
+    with open(path, "ab") as file:
+        doctor.fix(path)
+        file.write(line(B) + b"\n")
+    assert (path.parent / "s.jsonl.bak").read_bytes().endswith(line(B) + b"\n")
+
+
+def test_a_repair_waits_for_the_lock(write):
+    """A repair begins when the file is nobody's."""
+    fcntl = pytest.importorskip("fcntl")
+    path = write(A, b"no json")
+    with open(path, "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        repair = Thread(target=doctor.fix, args=(path,))
+        repair.start()
+        sleep(0.2)
+        assert repair.is_alive()
+        assert os.listdir(path.parent) == ["s.jsonl"]
+        fcntl.flock(file, fcntl.LOCK_UN)
+        repair.join(30)
+    assert not doctor.check(path)
+
+
+def test_a_flood_of_findings_is_counted(write):
+    """Of each kind the first thousand are given, all are counted, and all are repaired."""
+    path = write(A, *[b"x"] * 3000, B)
+    diagnosis = doctor.check(path)
+    assert (len(diagnosis.findings), diagnosis.counts) == (1000, {"malformed": 3000})
+    assert diagnosis.plan[-1] == "and 2,000 more of these"
+    assert not doctor.fix(path).findings
+    assert chain(path) == ["a", "b"]
+
+
+def test_controls_are_shown_as_escapes(write):
+    """Nothing that drives a terminal is in the texts, and no quotes are doubled."""
+    evil = "\x1b[2J\x07"
+    path = write(
+        {**A, "id": evil}, {**A, "id": evil, "type": evil}, entry("c", evil + "'\""),
+        {"type": "label", "id": "l", "parentId": None, "timestamp": "", "targetId": evil + "x" * 999, "label": "x"},
+        b"\x1b]0;x\x07 '\"" + b"y" * 99, json.dumps("z" * 99).encode(),
+    )  # fmt: skip
+    diagnosis = doctor.check(path)
+    assert {"duplicate", "unknown-type", "missing-parent", "label-target", "malformed", "foreign"} <= set(
+        diagnosis.counts
+    )
+    for found in diagnosis.findings:
+        assert (found.text + found.action).isprintable(), found
+
+
+def test_hostile_trees_take_no_time(write):
+    """Cycles, lost parents and forward references by the thousand cost what so many entries cost."""
+    n = 30_000
+    nested = [entry(f"{i}", f"r{i}") for i in range(n, 0, -1)] + [
+        entry(f"r{i}", "lost") for i in range(1, n + 1)
+    ]
+    chained = [entry(f"{i}", f"{i + 1}") for i in range(n)]
+    looped = [entry(f"{i}", f"{(i + 1) % n}") for i in range(n)]
+    for entries in (nested, chained, looped):
+        path = write(*entries)
+        began = monotonic()
+        assert doctor.check(path).fixable
+        assert not doctor.fix(path).fixable
+        assert monotonic() - began < 20
 
 
 def test_backups_never_replace_each_other(write):
@@ -310,35 +483,3 @@ def test_any_damage_is_repaired_and_nothing_lost(write, values, end):
         for e in session.get_entries():
             if isinstance(e, dict) and isinstance(e.get("id"), str):
                 assert session.get_branch(e["id"])[0].get("parentId") is None
-
-
-def test_images_move_out_and_back(write):
-    """Large images move into files by their content, and come back byte for byte."""
-    big, small = base64.b64encode(os.urandom(90_000)).decode(), "QUJD"
-    blocks = [{"type": "image", "data": data, "mimeType": "image/png"} for data in (big, small, big)]
-    path = write(entry("a", None, blocks), entry("b", "a", "text"))
-    before = path.read_bytes()
-    assert doctor.shrink(path) == 2
-    assert len(path.read_bytes()) < 2000
-    assert doctor.shrink(path) == 0
-    assert len(os.listdir(f"{path}.images")) == 1
-    assert chain(path) == ["a", "b"]
-    assert doctor.restore(path) == 2
-    assert path.read_bytes() == before
-    assert doctor.restore(path) == 0
-
-
-def test_lost_images_leave_the_file_as_it_is(write):
-    """Where an image is missing or damaged nothing is brought back."""
-    path = write(entry("a", None, [{"type": "image", "data": "QUJD" * 30_000, "mimeType": "image/png"}]))
-    doctor.shrink(path)
-    (name,) = os.listdir(f"{path}.images")
-    shrunk = path.read_bytes()
-    with open(os.path.join(f"{path}.images", name), "r+b") as file:
-        file.write(b"XXXX")
-    with pytest.raises(OSError, match="the image is damaged"):
-        doctor.restore(path)
-    os.remove(os.path.join(f"{path}.images", name))
-    with pytest.raises(FileNotFoundError):
-        doctor.restore(path)
-    assert path.read_bytes() == shrunk

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
 from typing import TYPE_CHECKING, Final
@@ -9,69 +11,139 @@ from typing import TYPE_CHECKING, Final
 from sessiontree import _native
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
     PathLike = str | os.PathLike[str]
+    Progress = Callable[[int, int], None]
 
-IMAGE: Final = re.compile(rb'"data"[ \t]*:[ \t]*"([A-Za-z0-9+/=]+)"')
-_MOVED: Final = re.compile(rb'"data"[ \t]*:[ \t]*"(sessiontree-image:([0-9a-f]{64}))"')
+_MARK: Final = b"sessiontree-image:"
+_BASE64: Final = re.compile(rb"[A-Za-z0-9+/=]*")
+_TEMPORARY: Final = ".sessiontree-tmp"
+# A link in the place of the folder or of a file is not followed; a pipe is not waited for.
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# Where it can be, files are named from the open folder on: whatever is put in its place later is not used.
+_FROM_FOLDER: Final = {os.open, os.rename, os.unlink} <= os.supports_dir_fd
 
 
-def _folder_of_images(path: str) -> str:
-    return f"{path}.images"
+class _Images:
+    """The folder of images beside a session file: each is named by the SHA-256 of its base64 text."""
+
+    def __init__(self, path: PathLike) -> None:
+        # Beside the file itself, whatever link leads there.
+        self.folder = f"{os.path.realpath(path)}.images"
+        self._fd: int | None = None
+        self._known: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+
+    def put(self, data: bytes) -> bytes:
+        """Keep an image; what stands for it."""
+        digest = _digest(data)
+        if digest not in self._known:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.folder, 0o700)
+            self._enter_folder()
+            if not self._holds(digest):
+                self._write(digest, data)
+            self._known.add(digest)
+        return _MARK + digest.encode()
+
+    def get(self, mark: bytes) -> bytes:
+        """The image that a mark stands for."""
+        digest = mark.removeprefix(_MARK).decode()
+        self._enter_folder()
+        data = self._read(digest)
+        if _digest(data) != digest or not _BASE64.fullmatch(data):
+            raise OSError(errno.EIO, "the image is damaged", os.path.join(self.folder, digest))
+        return data
+
+    def _enter_folder(self) -> None:
+        if self._fd is None and _FROM_FOLDER:
+            self._fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK)
+
+    def _place(self, name: str) -> str:
+        return name if self._fd is not None else os.path.join(self.folder, name)
+
+    def _open(self, name: str, flags: int) -> int:
+        try:
+            return os.open(self._place(name), flags | _NO_LINK, 0o600, dir_fd=self._fd)
+        except OSError as error:
+            error.filename = os.path.join(self.folder, name)
+            raise
+
+    def _read(self, name: str) -> bytes:
+        with open(self._open(name, os.O_RDONLY), "rb") as file:
+            return file.read()
+
+    def _holds(self, digest: str) -> bool:
+        try:
+            return _digest(self._read(digest)) == digest
+        except OSError:
+            return False
+
+    def _write(self, digest: str, data: bytes) -> None:
+        """Write an image, all or nothing; it is on the device before the session file lets go of it."""
+        name = f"{digest}{_TEMPORARY}"
+        with contextlib.suppress(FileNotFoundError):  # of a writer that was killed
+            os.unlink(self._place(name), dir_fd=self._fd)
+        with open(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(self._place(name), self._place(digest), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+        if self._fd is not None:
+            os.fsync(self._fd)
 
 
-def shrink(path: PathLike, *, at_least: int = 65_536) -> int:
+def _digest(data: bytes) -> str:
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()
+
+
+def shrink(path: PathLike, *, at_least: int = 65_536, progress: Progress | None = None) -> int:
     """Move large images out of a session file, into files named by their content beside it.
 
     Each image's base64 text becomes ``sessiontree-image:<sha256>``, and stands in the folder
-    ``<path>.images``; `restore` brings the very bytes back. Until then other programs see no image.
+    ``<path>.images``; `restore` brings the very bytes back. Until then other programs see no image. An
+    image is an object of type ``image``, or one with a media type ``image/...``, and with its base64 text
+    as ``data``. Images in damaged lines stay where they are.
 
     Args:
-        path: the file.
+        path: the file; if it is a link, the file it names.
         at_least: bytes of base64 text from which on an image is moved.
+        progress: is told now and then how many bytes of how many have been read.
 
     Returns:
         How many images were moved.
 
     Raises:
         OSError: the file cannot be read or replaced; then it is as it was.
+        InvalidSessionError: it has no session header.
+        UnsupportedVersionError: its version is newer than 3.
     """
-    from hashlib import sha256
+    with _Images(path) as images:
 
-    name = os.fspath(path)
-    moved = 0
+        def move(data: bytes) -> bytes | None:
+            return None if len(data) < at_least or data.startswith(_MARK) else images.put(data)
 
-    def move(found: re.Match[bytes]) -> bytes:
-        nonlocal moved
-        data = found[1]
-        if len(data) < at_least:
-            return found[0]
-        moved += 1
-        digest = sha256(data).hexdigest()
-        _store(os.path.join(_folder_of_images(name), digest), data)
-        before, after = found.start(1) - found.start(), found.end(1) - found.start()
-        return found[0][:before] + f"sessiontree-image:{digest}".encode() + found[0][after:]
-
-    def parts() -> list[bytes] | None:
-        nonlocal moved
-        moved = 0
-        with open(name, "rb") as file:
-            data = IMAGE.sub(move, file.read())
-        return [data] if moved else None
-
-    _native.replace_file(name, parts)
-    return moved
+        return _native.exchange_images(path, move, progress=progress)
 
 
-def _store(path: str, data: bytes) -> None:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    if not os.path.exists(path):
-        _native.create_file(path, [data], sync=True)
-
-
-def restore(path: PathLike) -> int:
+def restore(path: PathLike, *, progress: Progress | None = None) -> int:
     """Bring the images back that `shrink` moved out; the file is byte for byte what it was.
 
     The files of the images stay: other sessions, or copies of this one, may need them.
+
+    Args:
+        path: the file; if it is a link, the file it names.
+        progress: is told now and then how many bytes of how many have been read.
 
     Returns:
         How many images were brought back.
@@ -79,30 +151,12 @@ def restore(path: PathLike) -> int:
     Raises:
         OSError: an image's file is missing, or its content is not what its name says; then the session
             file is as it was.
+        InvalidSessionError: the file has no session header.
+        UnsupportedVersionError: its version is newer than 3.
     """
-    from hashlib import sha256
+    with _Images(path) as images:
 
-    name = os.fspath(path)
-    back = 0
+        def bring(data: bytes) -> bytes | None:
+            return images.get(data) if data.startswith(_MARK) else None
 
-    def bring(found: re.Match[bytes]) -> bytes:
-        nonlocal back
-        digest = found[2].decode()
-        image = os.path.join(_folder_of_images(name), digest)
-        with open(image, "rb") as file:
-            data = file.read()
-        if sha256(data).hexdigest() != digest:
-            raise OSError(None, "the image is damaged", image)
-        back += 1
-        before, after = found.start(1) - found.start(), found.end(1) - found.start()
-        return found[0][:before] + data + found[0][after:]
-
-    def parts() -> list[bytes] | None:
-        nonlocal back
-        back = 0
-        with open(name, "rb") as file:
-            data = _MOVED.sub(bring, file.read())
-        return [data] if back else None
-
-    _native.replace_file(name, parts)
-    return back
+        return _native.exchange_images(path, bring, progress=progress)

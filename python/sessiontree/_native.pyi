@@ -43,6 +43,39 @@ def replace_file(path: str | PathLike[str], make_parts: Callable[[], Iterable[by
     replaced. It gives None if there is nothing to do; then the answer is False.
     """
 
+class Examination(TypedDict):
+    """What `examine` gives."""
+
+    findings: list[tuple[tuple[Any, bool], tuple[int, int, bytes | None], tuple[bytes, bytes, int, int]]]
+    """Kind and whether a repair makes an end of it; line, byte, id; what is shown, what it becomes, a, b."""
+    counts: dict[Any, int]
+    entries: int
+    size: int
+    image_bytes: int
+    mode: int
+
+def examine(path: str | PathLike[str], *, progress: Callable[[int, int], None] | None = None) -> Examination:
+    """Read a session file and say what is wrong with it; of each kind the first thousand findings."""
+
+def repair_file(
+    path: str | PathLike[str], *, progress: Callable[[int, int], None] | None = None
+) -> tuple[str, str | None] | None:
+    """Repair a session file, all or nothing; None if there is nothing to do.
+
+    Gives the paths of the old file and of what has no place in the new one.
+    """
+
+def exchange_images(
+    path: str | PathLike[str],
+    exchange: Callable[[bytes], bytes | None],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Put other texts in the place of images, under the file's lock, all or nothing; how many.
+
+    ``exchange`` is given the text of an image, or the mark of one that was moved out; None leaves it.
+    """
+
 def may_hold_minus_zero(text: bytes) -> bool:
     """Whether the number -0 may stand in a JSON text; never false where one does."""
 

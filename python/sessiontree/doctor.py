@@ -1,66 +1,57 @@
 r"""Check session files and repair them; move large images out of them and back.
 
 `check` reads a file once and says what is wrong with it, and where. `fix` repairs what can be repaired
-without guessing at contents: it never changes a text, it moves whole lines and sets ids and parents. The
-file is replaced atomically under the lock that all writers take, a copy of the old one is left beside it
-(``.bak``), and bytes that have no place in the new one go to a file ``.rejected``. A second repair finds
-nothing to do.
+without guessing at contents: it never changes a text, it puts entries on lines of their own and sets ids
+and parents. The file is replaced atomically under the lock that all writers take, with its mode; the old
+file stays beside it under another name (``.bak``), and bytes that have no place in the new one go to a
+file ``.rejected``. A second repair finds nothing to do. Both read the file line by line: what they keep of
+it is some 60 bytes an entry.
 
 References are read as they were written: an entry's ``parentId`` means the last entry with this id before
 it in the file.
+
+How bad a finding is:
+
+| severity | kinds |
+|---|---|
+| error: entries are lost, cannot be read or cannot be reached | malformed, glued, nul, torn, duplicate, cycle, missing-parent, unreachable |
+| warning: something leads nowhere, or cannot be used | unterminated, foreign, nameless, header, unusable, label-target, compaction-target, edit-target, result-without-call, clock |
+| note: nothing is wrong with it | unknown-type, large, mode |
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import stat as modes
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
-from sessiontree import _native, jsontext, migrations
-from sessiontree._images import IMAGE, restore, shrink
-from sessiontree.exceptions import InvalidJSONError, InvalidSessionError, UnsupportedVersionError
+from sessiontree import _native
+from sessiontree._images import restore, shrink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Mapping
 
     PathLike = str | os.PathLike[str]
+    Progress = Callable[[int, int], None]
+    Words = tuple[str, str]
 
 __all__ = ["Diagnosis", "Finding", "check", "fix", "plan", "restore", "shrink"]
 
 Kind = Literal[
-    "malformed", "glued", "nul", "torn", "unterminated", "foreign", "header", "duplicate", "cycle",
-    "missing-parent", "label-target", "compaction-target", "edit-target", "result-without-call", "large",
-    "clock", "mode",
+    "malformed", "glued", "nul", "torn", "unterminated", "foreign", "nameless", "unknown-type", "header",
+    "unusable", "duplicate", "cycle", "missing-parent", "unreachable", "label-target", "compaction-target",
+    "edit-target", "result-without-call", "large", "clock", "mode",
 ]  # fmt: skip
 """What a finding is about."""
 
-_TYPES: Final = frozenset(
-    [
-        "message",
-        "model_change",
-        "thinking_level_change",
-        "usage",
-        "compaction",
-        "branch_summary",
-        "custom",
-        "custom_message",
-        "context_edit",
-        "label",
-        "session_info",
-        "active_tools_change",
-        "leaf",
-    ]
+Severity = Literal["error", "warning", "note"]
+"""How bad a finding is."""
+
+_ERRORS: Final = frozenset(
+    ["malformed", "glued", "nul", "torn", "duplicate", "cycle", "missing-parent", "unreachable"]
 )
-_NEWEST: Final = 3
-_TARGETS: Final = ("targetId", "firstKeptEntryId", "fromId")
-_ENTRY: Final = re.compile(r'\{"type":"(?:' + "|".join([*sorted(_TYPES), "session"]) + '")')
-_LARGE: Final = 1 << 20
-_JUMP_MS: Final = 60_000
-_BOM: Final = b"\xef\xbb\xbf"
-_DECODER: Final = json.JSONDecoder(strict=True)
+_NOTES: Final = frozenset(["unknown-type", "large", "mode"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +61,12 @@ class Finding:
     Attributes:
         kind: what it is about.
         line: physical line, from 1; 0 for the file itself.
-        byte: where the line begins in the file.
-        entry_id: the entry's id, if it has one.
-        text: what is wrong, in words.
-        fixable: whether `fix` repairs it.
+        byte: where the line, or the entry in a damaged line, begins in the file.
+        entry_id: the entry's id, if it has one; at most its first 200 bytes.
+        text: what is wrong, in words. What the file says is in it as JSON or as Python writes it: control
+            characters are escaped.
+        action: what `fix` does about it; empty if it does nothing by itself.
+        fixable: whether nothing of it is left after `fix`.
     """
 
     kind: Kind
@@ -81,61 +74,65 @@ class Finding:
     byte: int
     entry_id: str | None
     text: str
+    action: str = ""
     fixable: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return "error" if self.kind in _ERRORS else "note" if self.kind in _NOTES else "warning"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What a check has found.
 
+    It is true if something is wrong; notes do not count.
+
     Attributes:
         path: the file.
-        findings: in file order.
-        entries: number of sound entries.
+        findings: in file order; of each kind the first thousand.
+        counts: how many there are of each kind.
+        entries: number of sound entries, those in damaged lines among them.
         size: bytes of the file.
         image_bytes: how many of these are images.
+        backup: after a repair: where the old file is.
+        rejected: after a repair: where the bytes are that have no place in the new file, if there are any.
     """
 
     path: str
     findings: tuple[Finding, ...]
+    counts: Mapping[Kind, int]
     entries: int
     size: int
     image_bytes: int
+    backup: str | None = None
+    rejected: str | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything was found."""
-        return bool(self.findings)
+        """Whether something is wrong."""
+        return any(finding.severity != "note" for finding in self.findings)
 
     @property
     def fixable(self) -> tuple[Finding, ...]:
         """What `fix` would repair."""
         return tuple(finding for finding in self.findings if finding.fixable)
 
-
-@dataclass(slots=True)
-class _Line:
-    """A line of the repaired file, with what it says and where it came from."""
-
-    raw: bytes
-    value: Any
-    number: int
-    byte: int
-    changes: dict[str, bytes] = field(default_factory=dict)
-
     @property
-    def id(self) -> str | None:
-        id = self.value.get("id") if isinstance(self.value, dict) else None
-        return id if isinstance(id, str) else None
+    def plan(self) -> list[str]:
+        """What `fix` would do, a line each."""
+        steps = [f"line {found.line}: {found.action}" for found in self.findings if found.action]
+        kinds = {found.kind for found in self.findings if found.action}
+        more = sum(self.counts[kind] for kind in kinds) - len(steps)
+        return [*steps, f"and {more:,} more of these"] if more else steps
 
-    def text(self) -> bytes:
-        return _native.splice_members(self.raw, self.changes) if self.changes else self.raw
 
-
-def check(path: PathLike) -> Diagnosis:
+def check(path: PathLike, *, progress: Progress | None = None) -> Diagnosis:
     """Say what is wrong with a session file; nothing is written.
 
     Args:
         path: the file.
+        progress: is told now and then how many bytes of how many have been read.
 
     Raises:
         OSError: it cannot be read.
@@ -146,13 +143,7 @@ def check(path: PathLike) -> Diagnosis:
         Traceback (most recent call last):
         FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file.jsonl'
     """
-    name = os.fspath(path)
-    with open(name, "rb") as file:
-        data = file.read()
-        mode = os.fstat(file.fileno()).st_mode
-    patient = _Patient(name, data, mode)
-    findings = sorted(patient.findings, key=lambda finding: (finding.byte, finding.line))
-    return Diagnosis(name, tuple(findings), patient.entries, len(data), patient.image_bytes)
+    return _check(path, None, None, progress)
 
 
 def plan(path: PathLike) -> list[str]:
@@ -162,13 +153,15 @@ def plan(path: PathLike) -> list[str]:
         OSError: the file cannot be read.
         InvalidSessionError: it has no session header.
     """
-    with open(path, "rb") as file:
-        data, mode = file.read(), os.fstat(file.fileno()).st_mode
-    return _Patient(os.fspath(path), data, mode).actions
+    return check(path).plan
 
 
-def fix(path: PathLike) -> Diagnosis:
-    """Repair a session file, with a copy of the old one beside it; the second time nothing changes.
+def fix(path: PathLike, *, progress: Progress | None = None) -> Diagnosis:
+    """Repair a session file; the old one stays beside it; the second time nothing changes.
+
+    Args:
+        path: the file; if it is a link, the file it names is repaired, and the link stays.
+        progress: is told now and then how many bytes of how many have been read.
 
     Returns:
         What is still found; what can be repaired is not among it.
@@ -176,385 +169,195 @@ def fix(path: PathLike) -> Diagnosis:
     Raises:
         OSError: the file cannot be read or replaced; then it is as it was.
         InvalidSessionError: it has no session header.
+        UnsupportedVersionError: there is something to repair, and the file's version is newer than 3.
     """
-    name = os.fspath(path)
-    written: list[str] = []
-
-    def parts() -> list[bytes] | None:
-        # Called again if the file changes meanwhile: the copies are made of what is replaced.
-        for old in written:
-            os.remove(old)
-        written.clear()
-        with open(name, "rb") as file:
-            data, mode = file.read(), os.fstat(file.fileno()).st_mode
-        patient = _Patient(name, data, mode)
-        repaired = patient.repaired()
-        if repaired == data:
-            return None
-        if patient.version > _NEWEST:
-            raise UnsupportedVersionError(f"only files up to version 3 can be repaired ({name})")
-        written.append(_beside(name, "bak", data))
-        if patient.rejected:
-            written.append(_beside(name, "rejected", b"".join(piece + b"\n" for piece in patient.rejected)))
-        return [repaired]
-
-    _native.replace_file(name, parts)
-    mode = os.stat(name).st_mode
-    if _is_open_to_others(mode):
-        os.chmod(name, modes.S_IMODE(mode) & 0o700)
-    return check(name)
+    backup, rejected = _native.repair_file(path, progress=progress) or (None, None)
+    return _check(path, backup, rejected, progress)
 
 
-def _beside(path: str, ending: str, data: bytes) -> str:
-    """Write a new file beside another; a number makes its name a new one."""
-    number = 0
-    while True:
-        name = f"{path}.{ending}{number or ''}"
-        try:
-            _native.create_file(name, [data], sync=True)
-        except FileExistsError:
-            number += 1
-        else:
-            return name
+def _check(path: PathLike, backup: str | None, rejected: str | None, progress: Progress | None) -> Diagnosis:
+    found = _native.examine(path, progress=progress)
+    findings = [_finding(*parts) for parts in found["findings"]]
+    counts = found["counts"]
+    if os.name != "nt" and found["mode"] & 0o077:
+        text = f"others may open the file (mode {found['mode']:04o}); chmod 600 makes it private"
+        findings.insert(0, Finding("mode", 0, 0, None, text))
+        counts["mode"] = 1
+    return Diagnosis(
+        os.fspath(path), tuple(findings), counts, found["entries"], found["size"], found["image_bytes"],
+        backup, rejected,
+    )  # fmt: skip
 
 
-def _is_open_to_others(mode: int) -> bool:
-    return os.name != "nt" and bool(mode & 0o077)
+def _finding(
+    kind: tuple[Kind, bool], place: tuple[int, int, bytes | None], detail: tuple[bytes, bytes, int, int]
+) -> Finding:
+    name, fixable = kind
+    line, byte, id = place
+    text, action = _WORDS[name](*detail)
+    entry_id = None if id is None else _decoded(id)
+    return Finding(name, line, byte, entry_id, text, action, fixable)
 
 
-class _Patient:
-    """A file being looked over: its lines as they should be, and what was found on the way."""
-
-    def __init__(self, path: str, data: bytes, mode: int) -> None:
-        self.findings: list[Finding] = []
-        self.actions: list[str] = []
-        self.rejected: list[bytes] = []
-        self.image_bytes = 0
-        self._data = data
-        self._path = path
-        self._lines: list[_Line] = []
-        self._entries: list[_Line] = []
-        self._header: _Line | None = None
-        for number, byte, raw, ended in _physical_lines(data):
-            self._take(number, byte, raw, ended=ended)
-        if self._header is None:
-            raise InvalidSessionError(f"no session header ({path}, line 1, byte 0)")
-        if _is_open_to_others(mode):
-            self._find(
-                "mode",
-                0,
-                0,
-                None,
-                f"others may read the file (mode {modes.S_IMODE(mode):o})",
-                "make it private",
-            )
-        self._entries = [line for line in self._lines if line.value is not None and line is not self._header]
-        self.version: float = migrations.header_version(self._header.value)
-        if self.version >= _NEWEST:
-            _Tree(self._entries, self).look()
-        _look_at_times(self._entries, self)
-        _look_at_calls(self._entries, self)
-
-    @property
-    def entries(self) -> int:
-        """Number of sound entries."""
-        return len(self._entries)
-
-    def repaired(self) -> bytes:
-        """The bytes of the repaired file."""
-        return b"".join(line.text() + b"\n" for line in self._lines)
-
-    def _find(self, kind: Kind, number: int, byte: int, id: str | None, text: str, action: str = "") -> None:
-        self.findings.append(Finding(kind, number, byte, id, text, bool(action)))
-        if action:
-            self.actions.append(f"line {number}: {action}" if number else action)
-
-    def found(self, kind: Kind, line: _Line, text: str, action: str = "") -> None:
-        """Add a finding about a line; with an action it can be repaired."""
-        self._find(kind, line.number, line.byte, line.id, text, action)
-
-    def _take(self, number: int, byte: int, raw: bytes, *, ended: bool) -> None:
-        """Take a physical line in."""
-        bare = raw.removeprefix(_BOM) if number == 1 else raw
-        if not bare.strip(b" \t\r"):
-            if ended:
-                self._lines.append(_Line(raw, None, number, byte))
-            elif raw:
-                self._find(
-                    "unterminated", number, byte, None, "blanks without a newline", "end it with a newline"
-                )
-                self._lines.append(_Line(raw, None, number, byte))
-            return
-        value, sound = _parsed(bare)
-        if not sound:
-            self._salvage(number, byte, raw, ended=ended)
-            return
-        if not ended:
-            self._find(
-                "unterminated", number, byte, None, "the last line has no newline", "end it with a newline"
-            )
-        self._keep(_Line(raw, value, number, byte))
-
-    def _keep(self, line: _Line) -> None:
-        """Keep a line that is JSON."""
-        self._lines.append(line)
-        value = line.value
-        images = sum(len(found[1]) for found in IMAGE.finditer(line.raw)) if len(line.raw) > 1000 else 0
-        self.image_bytes += images
-        if len(line.raw) > _LARGE:
-            share = f", {100 * images // len(line.raw)} % of it images" if images else ""
-            self.found("large", line, f"the line has {len(line.raw):,} bytes{share}")
-        if isinstance(value, dict) and value.get("type") == "session":
-            if self._header is None and line.id is not None:
-                self._header = line
-            else:
-                self.found("header", line, "another session header")
-                line.value = None
-        elif not isinstance(value, dict):
-            self.found("foreign", line, f"not an entry but {_shown(line.raw)}")
-            line.value = None
-        elif not isinstance(value.get("type"), str):
-            self.found("foreign", line, "an object without a type")
-        elif value["type"] not in _TYPES:
-            self.found("foreign", line, f"an entry of unknown type {value['type']!r}")
-
-    def _salvage(self, number: int, byte: int, raw: bytes, *, ended: bool) -> None:
-        """Look for whole entries in a line that is no JSON; the rest has no place in a repaired file."""
-        pieces = list(_pieces(raw))
-        good = [piece for piece, value in pieces if value is not None]
-        bad = [piece for piece, value in pieces if value is None]
-        torn = not ended and not good
-        if not raw.strip(b"\0 \t\r"):
-            kind: Kind = "nul"
-            text, action = f"{len(raw):,} NUL bytes", "move them to the .rejected file"
-        elif good:
-            kind = "nul" if all(not piece.strip(b"\0 \t\r") for piece in bad) and bad else "glued"
-            rest = f", and {sum(map(len, bad)):,} bytes that are none" if bad else ""
-            text = f"{len(good)} {'entries' if len(good) > 1 else 'entry'} in a damaged line{rest}"
-            action = "put each entry on a line of its own" + (
-                ", move the rest to the .rejected file" if bad else ""
-            )
-        else:
-            kind = "torn" if torn else "malformed"
-            text = f"the last line is torn: {_shown(raw)}" if torn else f"not JSON: {_shown(raw)}"
-            action = "move it to the .rejected file"
-        self._find(kind, number, byte, None, text, action)
-        self.rejected += bad
-        for piece, value in pieces:
-            if value is not None:
-                self._keep(_Line(piece, value, number, byte))
-
-
-def _physical_lines(data: bytes) -> Iterator[tuple[int, int, bytes, bool]]:
-    """Give number, byte, text and whether an LF ends it, of each line."""
-    start, number = 0, 1
-    while start < len(data):
-        end = data.find(b"\n", start)
-        ended = end >= 0
-        stop = end if ended else len(data)
-        yield number, start, data[start:stop], ended
-        start, number = stop + 1, number + 1
-
-
-def _parsed(raw: bytes) -> tuple[Any, bool]:
+def _decoded(text: bytes) -> str:
+    """Give a text in WTF-8, which may be cut anywhere."""
     try:
-        return jsontext.loads(raw), True
-    except InvalidJSONError:
-        return None, False
+        return text.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return text.decode("utf-8", "replace")
 
 
-def _pieces(raw: bytes) -> Iterator[tuple[bytes, Any]]:
-    """Cut a line into whole entries and the rest, which has no value; nothing is left out."""
-    text = raw.decode("utf-8", "surrogateescape")
-    start = 0
-    for found in _ENTRY.finditer(text):
-        at = found.start()
-        value, end = (None, at) if at < start else _entry_at(text, at)
-        if value is None:
-            continue
-        if text[start:at].strip(" \t\r"):
-            yield text[start:at].encode("utf-8", "surrogateescape"), None
-        yield text[at:end].encode("utf-8", "surrogateescape"), value
-        start = end
-    if text[start:].strip(" \t\r"):
-        yield text[start:].encode("utf-8", "surrogateescape"), None
-
-
-def _entry_at(text: str, at: int) -> tuple[Any, int]:
-    """The entry that begins here and where it ends; None if none does, or only a part of one."""
+def _value(text: bytes) -> str:
+    """Show a JSON value, or its beginning: a text as Python writes it, so that no quotes are doubled."""
     try:
-        _, end = _DECODER.raw_decode(text, at)
-        value = jsontext.loads(text[at:end].encode("utf-8", "surrogateescape"))
+        value = json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
-        return None, at
-    is_entry = isinstance(value, dict) and ("parentId" in value or value.get("type") == "session")
-    return (value, end) if is_entry else (None, at)
+        cut = text.startswith(b'"')
+        return f"{_bytes(text[1:])}…" if cut else _bytes(text)[1:-1]
+    return repr(value) if isinstance(value, str) else _bytes(text)[1:-1]
 
 
-def _shown(raw: bytes) -> str:
-    """The beginning of a line, as an error shows it."""
-    text = raw[:60].decode("utf-8", "replace")
-    return f"{text!r}{'…' if len(raw) > 60 else ''}"
+def _bytes(text: bytes) -> str:
+    """Show the beginning of a line."""
+    return repr(text.decode("utf-8", "replace"))
 
 
-def _key(id: Any) -> Any:
-    """What ids are compared by: texts with texts, numbers with numbers."""
-    if isinstance(id, (int, float)) and not isinstance(id, bool):
-        return ("number", float(id)) if abs(id) < 1e300 else None
-    return id if isinstance(id, str) else None
+def _number(count: int, noun: str, plural: str | None = None) -> str:
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def _free_id(line: _Line, taken: set[str]) -> str:
-    attempt = 0
-    while (new := _native.derived_id(line.number, line.raw, attempt)) in taken:
-        attempt += 1
-    return new
+_SPLIT: Final = "put each entry on a line of its own"
+_REJECT: Final = "move it to the .rejected file"
+_REJECT_REST: Final = "move the rest to the .rejected file"
 
 
-class _Tree:
-    """Ids and parents of a file's entries; what is wrong with them is set right in `_Line.changes`."""
-
-    def __init__(self, entries: list[_Line], patient: _Patient) -> None:
-        self._entries = entries
-        self._patient = patient
-        self._rows: dict[Any, int] = {}
-        self._names: dict[int, str] = {}
-        self._parents: list[int] = []
-
-    def look(self) -> None:
-        """Look the tree over."""
-        taken = {line.id for line in self._entries if line.id is not None}
-        wanted = self._give_ids(taken)
-        for parent in wanted:
-            self._parents.append(self._rows.get(_key(parent), -2) if parent else -1)
-        self._break_cycles()
-        for row, line in enumerate(self._entries):
-            if self._parents[row] == -2:
-                parent = _shown(jsontext.dumps(line.value["parentId"]))
-                self._attach(row, "missing-parent", f"the parent {parent} is not in the file")
-        self._look_at_targets(taken)
-
-    def _give_ids(self, taken: set[str]) -> list[Any]:
-        """Give entries whose id is taken another one; the parents' ids as they are then called."""
-        renamed: dict[str, str] = {}
-        wanted: list[Any] = []
-        for row, line in enumerate(self._entries):
-            wanted.append(self._refer(line, renamed))
-            id = line.id
-            if id is None:
-                key = _key(line.value.get("id"))
-                if key is not None:
-                    self._rows[key] = row
-                continue
-            if id in self._rows:
-                renamed[id] = new = _free_id(line, taken)
-                taken.add(new)
-                line.changes["id"] = json.dumps(new).encode()
-                self._patient.found(
-                    "duplicate", line, f"the id {id!r} is taken", f"give the entry the id {new!r}"
-                )
-                id = new
-            self._rows[id] = row
-            self._names[row] = id
-        return wanted
-
-    def _refer(self, line: _Line, renamed: dict[str, str]) -> Any:
-        """Let an entry name others as they are called now; its parent's id."""
-        for key in ("parentId", *_TARGETS):
-            named = line.value.get(key)
-            if isinstance(named, str) and named in renamed:
-                line.changes[key] = json.dumps(renamed[named]).encode()
-        parent = line.value.get("parentId")
-        return renamed.get(parent, parent) if isinstance(parent, str) else parent
-
-    def _break_cycles(self) -> None:
-        """Find entries whose way up comes back to them; the first of each cycle is attached anew."""
-        state = [0] * len(self._entries)
-        for start in range(len(self._entries)):
-            way, row = [], start
-            while row >= 0 and state[row] == 0:
-                state[row] = 1
-                way.append(row)
-                row = self._parents[row]
-            if row >= 0 and state[row] == 1:
-                first = min(way[way.index(row) :])
-                self._attach(first, "cycle", "the entry is among its own ancestors")
-            for passed in way:
-                state[passed] = 2
-
-    def _attach(self, row: int, kind: Kind, text: str) -> None:
-        """Hang an entry on the one before it in the file, or on none if that one hangs on it."""
-        self._parents[row] = -1
-        parent = row - 1
-        while parent >= 0 and (parent not in self._names or self._is_below(parent, row)):
-            parent -= 1
-        line = self._entries[row]
-        self._parents[row] = parent
-        new = self._names.get(parent)
-        line.changes["parentId"] = b"null" if new is None else json.dumps(new).encode()
-        where = "nothing" if new is None else f"the entry before it, {new!r}"
-        self._patient.found(kind, line, text, f"hang the entry on {where}")
-
-    def _is_below(self, row: int, ancestor: int) -> bool:
-        seen: set[int] = set()
-        while row >= 0 and row not in seen:
-            if row == ancestor:
-                return True
-            seen.add(row)
-            row = self._parents[row]
-        return False
-
-    def _look_at_targets(self, ids: set[str]) -> None:
-        targets: dict[str, tuple[str, Kind]] = {
-            "label": ("targetId", "label-target"),
-            "context_edit": ("targetId", "edit-target"),
-            "compaction": ("firstKeptEntryId", "compaction-target"),
-        }
-        for line in self._entries:
-            kind = line.value.get("type")
-            if not isinstance(kind, str) or kind not in targets:
-                continue
-            key, finding = targets[kind]
-            target = line.value.get(key)
-            if not isinstance(target, str) or target not in ids:
-                self._patient.found(
-                    finding, line, f"{key} names {_shown(jsontext.dumps(target))}, which is not in the file"
-                )
+def _malformed(shown: bytes, _to: bytes, length: int, _b: int) -> Words:
+    return f"not JSON: {_bytes(shown)}{_rest(shown, length)}", _REJECT
 
 
-def _look_at_times(entries: list[_Line], patient: _Patient) -> None:
-    """Times must not go back by more than a minute."""
-    latest: float | None = None
-    for line in entries:
-        time = jsontext.parse_date(line.value.get("timestamp", ""))
-        if time != time:  # noqa: PLR0124 - NaN: no time at all
-            continue
-        if latest is not None and time < latest - _JUMP_MS:
-            patient.found("clock", line, f"the clock goes back by {(latest - time) / 1000:,.0f} seconds")
-            latest = time
-        latest = time if latest is None else max(latest, time)
+def _torn(shown: bytes, _to: bytes, length: int, _b: int) -> Words:
+    return f"the last line is torn: {_bytes(shown)}{_rest(shown, length)}", _REJECT
 
 
-def _look_at_calls(entries: list[_Line], patient: _Patient) -> None:
-    """Results of tools must have a call before them."""
-    calls: set[str] = set()
-    for line in entries:
-        message = line.value.get("message") if line.value.get("type") == "message" else None
-        if not isinstance(message, dict):
-            continue
-        if message.get("role") == "toolResult":
-            id = message.get("toolCallId")
-            if not isinstance(id, str) or id not in calls:
-                patient.found(
-                    "result-without-call",
-                    line,
-                    f"no tool call {_shown(jsontext.dumps(id))} stands before its result",
-                )
-        elif isinstance(message.get("content"), list):
-            for block in message["content"]:
-                if (
-                    isinstance(block, dict)
-                    and block.get("type") == "toolCall"
-                    and isinstance(block.get("id"), str)
-                ):
-                    calls.add(block["id"])
+def _rest(shown: bytes, length: int) -> str:
+    return f"… ({length:,} bytes)" if length > len(shown) else ""
+
+
+def _glued(_shown: bytes, _to: bytes, good: int, bad: int) -> Words:
+    entries = _number(good, "entry", "entries")
+    if not bad:
+        return f"{entries} in a damaged line", _SPLIT
+    rest = _number(bad, "byte")
+    return f"{entries} in a damaged line, and {rest} of something else", f"{_SPLIT}, {_REJECT_REST}"
+
+
+def _nul(_shown: bytes, _to: bytes, good: int, bad: int) -> Words:
+    zeros = _number(bad, "NUL byte")
+    if not good:
+        return zeros, _REJECT
+    return f"{zeros} around {_number(good, 'entry', 'entries')}", f"{_SPLIT}, {_REJECT_REST}"
+
+
+def _unterminated(_shown: bytes, _to: bytes, _a: int, _b: int) -> Words:
+    return "the last line has no newline", "end it with a newline"
+
+
+def _foreign(shown: bytes, _to: bytes, _a: int, _b: int) -> Words:
+    return f"not an entry but {_value(shown)}", ""
+
+
+def _nameless(_shown: bytes, _to: bytes, without: int, _b: int) -> Words:
+    return ("an entry without an id" if without else "an object without a type"), ""
+
+
+def _unknown_type(shown: bytes, _to: bytes, _a: int, _b: int) -> Words:
+    return f"an entry of the unknown type {_value(shown)}", ""
+
+
+def _header(_shown: bytes, _to: bytes, _a: int, _b: int) -> Words:
+    return "another session header", ""
+
+
+def _unusable(_shown: bytes, _to: bytes, what: int, _b: int) -> Words:
+    texts = (
+        "a message entry without a message",
+        "a name that is no text",
+        "a replacement that is neither null nor an object",
+    )
+    return texts[what], ""
+
+
+def _duplicate(_shown: bytes, to: bytes, _a: int, _b: int) -> Words:
+    return "an entry before it has this id", f"give it the id {_value(to)}"
+
+
+def _parent(to: bytes) -> str:
+    return "make it a root" if to == b"null" else f"hang it on {_value(to)}, before it in the file"
+
+
+def _cycle(_shown: bytes, to: bytes, length: int, _b: int) -> Words:
+    circle = "it is its own parent" if length == 1 else f"among its own ancestors, {length:,} in a circle"
+    return circle, _parent(to)
+
+
+def _missing_parent(shown: bytes, to: bytes, _a: int, _b: int) -> Words:
+    return f"the parent {_value(shown) or 'it names'} is not in the file", _parent(to)
+
+
+def _unreachable(_shown: bytes, _to: bytes, count: int, line: int) -> Words:
+    whose = "it hangs" if count == 1 else f"it and {_number(count - 1, 'other')} hang"
+    return f"{whose} on line {line}, and no way leads there from a root", ""
+
+
+def _target(shown: bytes, what: str) -> str:
+    return f"the {what} {_value(shown)} is not in the file" if shown else f"it names no {what}"
+
+
+def _label_target(shown: bytes, _to: bytes, _a: int, _b: int) -> Words:
+    return _target(shown, "target"), ""
+
+
+def _compaction_target(shown: bytes, _to: bytes, what: int, _b: int) -> Words:
+    if what == 0:
+        return _target(shown, "first kept entry"), ""
+    text = "is not above it in the tree" if what == 1 else "is the number of no entry before it"
+    return f"the first kept entry {_value(shown)} {text}", ""
+
+
+def _result_without_call(shown: bytes, _to: bytes, _a: int, _b: int) -> Words:
+    call = f"the tool call {_value(shown)}" if shown else "no tool call"
+    return f"a tool's result, but {call} {'does not stand' if shown else 'stands'} before it", ""
+
+
+def _large(_shown: bytes, _to: bytes, length: int, images: int) -> Words:
+    share = f", {100 * images // length} % of it images" if images else ""
+    return f"the line has {length:,} bytes{share}", ""
+
+
+def _clock(_shown: bytes, _to: bytes, ms: int, _b: int) -> Words:
+    return f"the clock goes back by {ms / 1000:,.0f} seconds", ""
+
+
+# What is wrong, and what a repair does about it, from what the core says of a finding of each kind.
+_WORDS: Final[dict[Kind, Callable[[bytes, bytes, int, int], Words]]] = {
+    "malformed": _malformed,
+    "glued": _glued,
+    "nul": _nul,
+    "torn": _torn,
+    "unterminated": _unterminated,
+    "foreign": _foreign,
+    "nameless": _nameless,
+    "unknown-type": _unknown_type,
+    "header": _header,
+    "unusable": _unusable,
+    "duplicate": _duplicate,
+    "cycle": _cycle,
+    "missing-parent": _missing_parent,
+    "unreachable": _unreachable,
+    "label-target": _label_target,
+    "compaction-target": _compaction_target,
+    "edit-target": _label_target,
+    "result-without-call": _result_without_call,
+    "large": _large,
+    "clock": _clock,
+}

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiontree import doctor
 from sessiontree.cli import _place
+from sessiontree.cli._catalog import progress
 from sessiontree.cli._errors import complain, explain
 from sessiontree.cli._output import Screen, say, say_json
 from sessiontree.cli._text import count, safe
 from sessiontree.exceptions import SessionTreeError
 
 if TYPE_CHECKING:
-    from sessiontree.doctor import Diagnosis
+    from sessiontree.doctor import Diagnosis, Finding
+
+_STYLES = {"error": "error", "warning": "label", "note": "dim"}
 
 
 @click.command("doctor", short_help="Say what is wrong with session files, and repair them.")
@@ -31,8 +33,10 @@ def command(
     r"""Say what is wrong with session files: damaged lines, broken trees, references to nothing, and more.
 
     With --fix, what can be repaired is: entries in damaged lines get lines of their own, doubled ids are
-    told apart, lost entries hang where they were written. A copy of the old file is left beside it (.bak),
-    and bytes without a place go to a file .rejected. Nothing is repaired without --fix.
+    told apart, lost entries hang where they were written. The old file stays beside it (.bak), and bytes
+    without a place go to a file .rejected. Nothing is repaired without --fix.
+
+    Notes are no faults: large lines, entries of other programs, files that others may open.
 
     \b
     Examples:
@@ -40,14 +44,15 @@ def command(
       sessiontree doctor ~/.pi/agent/sessions/*/*.jsonl
       sessiontree doctor 0198 --fix
 
-    Exit codes: 0 there is nothing to report, 1 something was found or failed, 2 wrong usage.
+    Exit codes: 0 there is nothing to report but notes, 1 something was found or failed, 2 wrong usage.
     """
     place = _place.Place(cwd, session_dir)
     found = False
     for given in sessions or (None,):
         try:
             path = place.find(given)
-            diagnosis = doctor.check(path)
+            with progress("reading") as tell:
+                diagnosis = doctor.check(path, progress=tell)
             if fix and diagnosis.fixable:
                 diagnosis = _repair(path, diagnosis, yes=yes, as_json=as_json)
         except (OSError, SessionTreeError) as error:
@@ -63,14 +68,20 @@ def _repair(path: str, before: Diagnosis, *, yes: bool, as_json: bool) -> Diagno
     """Show what would be done, ask, and do it."""
     if not as_json:
         say(f"{safe(path, keep='')}: to be done")
-        for action in doctor.plan(path):
+        for action in before.plan:
             say(f"  {safe(action, keep='')}")
     if not yes:
         if as_json or not sys.stdin.isatty():
             raise click.UsageError("--fix asks before it writes: give --yes where nobody can answer")
         if not click.confirm("Repair the file?", err=True):
             return before
-    return doctor.fix(path)
+    with progress("repairing") as tell:
+        after = doctor.fix(path, progress=tell)
+    if not as_json:
+        for what, where in (("the old file", after.backup), ("the rest", after.rejected)):
+            if where:
+                say(f"  {what} is in {safe(where, keep='')}")
+    return after
 
 
 def _report(diagnosis: Diagnosis, *, as_json: bool, alone: bool) -> None:
@@ -79,16 +90,25 @@ def _report(diagnosis: Diagnosis, *, as_json: bool, alone: bool) -> None:
         return
     screen = Screen.of_stdout()
     name = safe(diagnosis.path, keep="")
-    if not diagnosis:
-        if alone:
-            say(f"{name}: {count(diagnosis.entries, 'entry', 'entries')}, nothing to report")
-        return
-    say(screen.paint(name, "bold"))
+    if not diagnosis and (alone or diagnosis.findings):
+        notes = f" but {count(len(diagnosis.findings), 'note')}" if diagnosis.findings else ""
+        say(f"{name}: {count(diagnosis.entries, 'entry', 'entries')}, nothing to report{notes}")
+    elif diagnosis:
+        say(screen.paint(name, "bold"))
     for finding in diagnosis.findings:
-        place = f"line {finding.line}, byte {finding.byte}" if finding.line else "the file"
-        mark = " (--fix repairs it)" if finding.fixable else ""
-        about = f" {safe(finding.entry_id, keep='')}" if finding.entry_id else ""
-        say(f"  {place}: {screen.paint(finding.kind, 'label')}{about}: {safe(finding.text, keep='')}{mark}")
+        say(_line(finding, screen))
+    for kind, total in diagnosis.counts.items():
+        shown = sum(finding.kind == kind for finding in diagnosis.findings)
+        if shown < total:
+            say(f"  and {total - shown:,} more: {kind}")
+
+
+def _line(finding: Finding, screen: Screen) -> str:
+    place = f"line {finding.line}, byte {finding.byte}" if finding.line else "the file"
+    mark = " (--fix repairs it)" if finding.fixable else ""
+    about = f" {safe(finding.entry_id, keep='')}" if finding.entry_id else ""
+    kind = screen.paint(finding.kind, _STYLES[finding.severity])
+    return f"  {place}: {kind}{about}: {safe(finding.text, keep='')}{mark}"
 
 
 def _json(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -97,8 +117,20 @@ def _json(diagnosis: Diagnosis) -> dict[str, Any]:
         "entries": diagnosis.entries,
         "size": diagnosis.size,
         "imageBytes": diagnosis.image_bytes,
+        "backup": diagnosis.backup,
+        "rejected": diagnosis.rejected,
+        "counts": dict(diagnosis.counts),
         "findings": [
-            {("entryId" if key == "entry_id" else key): value for key, value in asdict(finding).items()}
+            {
+                "kind": finding.kind,
+                "severity": finding.severity,
+                "line": finding.line,
+                "byte": finding.byte,
+                "entryId": finding.entry_id,
+                "text": finding.text,
+                "action": finding.action,
+                "fixable": finding.fixable,
+            }
             for finding in diagnosis.findings
         ],
     }

@@ -8,6 +8,7 @@ import click
 
 from sessiontree import doctor
 from sessiontree.cli import _place
+from sessiontree.cli._catalog import progress
 from sessiontree.cli._output import say, say_json
 from sessiontree.cli._text import count, safe, size_text
 
@@ -40,7 +41,11 @@ def command(
     """
     path = _place.Place(cwd, session_dir).find(session)
     before = os.path.getsize(path)
-    images = doctor.restore(path) if restore else doctor.shrink(path, at_least=at_least)
+    with progress("reading") as tell:
+        if restore:
+            images = doctor.restore(path, progress=tell)
+        else:
+            images = doctor.shrink(path, at_least=at_least, progress=tell)
     after = os.path.getsize(path)
     if as_json:
         say_json({"path": path, "images": images, "sizeBefore": before, "sizeAfter": after})

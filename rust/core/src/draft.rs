@@ -9,13 +9,17 @@
 //! the next writer finds what is left over by asking for those names, not by reading a folder of ten
 //! thousand sessions, and tells the living from the dead by their locks.
 
+mod aside;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::{self, Claim, Identity};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+pub(crate) use aside::Aside;
 
 /// The ending of temporary files.
 pub const TEMPORARY: &str = ".sessiontree-tmp";
@@ -183,20 +187,21 @@ impl Draft {
     }
 
     /// Puts the file in the place of one that is held; owner and mode are kept, and it is always
-    /// synced. None, with nothing done, if that one has changed its size or its name since.
+    /// synced. None, with nothing done, if that one has been written to or lost its name since.
     fn replace(mut self, old: &Held) -> Result<Option<Made>> {
-        match self.try_replace(&old.file, old.size) {
+        match self.try_replace(old) {
             Ok(true) => self.released().map(Some),
             Ok(false) => Ok(None),
             Err(e) => Err(Error::io(e, &self.target)),
         }
     }
 
-    fn try_replace(&mut self, old: &File, size: u64) -> io::Result<bool> {
-        self.look_like(&old.metadata()?)?;
+    fn try_replace(&mut self, old: &Held) -> io::Result<bool> {
+        self.look_like(&old.file.metadata()?)?;
         self.file.sync_all()?;
-        let meta = old.metadata()?;
-        if Identity::named(&self.target)? != Some((Identity::of(&meta), size)) {
+        let meta = old.file.metadata()?;
+        let same = Identity::named(&self.target)? == Some((Identity::of(&meta), old.size));
+        if !same || meta.modified().ok() != old.written {
             return Ok(false);
         }
         std::fs::rename(self.temporary.path(), &self.target)?;
@@ -233,6 +238,8 @@ fn opened(path: &Path) -> io::Result<Made> {
 pub struct Held {
     file: File,
     size: u64,
+    /// When it was last written to.
+    written: Option<SystemTime>,
 }
 
 impl Drop for Held {
@@ -249,7 +256,13 @@ impl Held {
         Ok(Self {
             file,
             size: meta.len(),
+            written: meta.modified().ok(),
         })
+    }
+
+    /// The file, and how long it was when it was locked.
+    pub(crate) fn content(&self) -> (&File, u64) {
+        (&self.file, self.size)
     }
 
     /// Puts a draft in its place; false, with nothing done, if it has changed since it was locked.

@@ -171,7 +171,8 @@ impl Key {
         }
     }
 
-    fn of(text: &[u8]) -> Self {
+    /// The key of a value's text, which was validated before; missing if that is empty.
+    pub(crate) fn of(text: &[u8]) -> Self {
         match text.first() {
             None => Self::Missing,
             Some(b'"') => Self::Text(Text::decode(&text[1..text.len() - 1])),

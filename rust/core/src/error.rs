@@ -38,6 +38,9 @@ pub enum ErrorKind {
     /// Another writer changed the file and the caller wants no company.
     #[error("another writer changed the session; refresh() takes its entries in ({})", path.display())]
     Conflict { path: PathBuf },
+    /// A version that is only read.
+    #[error("files of version {version} are only read ({})", path.display())]
+    TooNew { path: PathBuf, version: f64 },
     /// Not even room for what is to be read.
     #[error("no memory for {bytes} bytes ({})", path.display())]
     NoMemory { path: PathBuf, bytes: u64 },

@@ -31,7 +31,7 @@ pub struct IdKey(u64);
 
 /// Ids that are not eight ASCII characters.
 #[derive(Debug, Default)]
-struct Interner {
+pub(crate) struct Interner {
     keys: Vec<Key>,
     lookup: FxHashMap<Box<[u8]>, u32>,
 }
@@ -65,7 +65,7 @@ fn packed(key: &Key) -> Option<IdKey> {
 }
 
 impl Interner {
-    fn find(&self, key: &Key) -> Option<IdKey> {
+    pub(crate) fn find(&self, key: &Key) -> Option<IdKey> {
         packed(key).or_else(|| {
             Some(IdKey(
                 INTERNED | u64::from(*self.lookup.get(&canonical(key)?)?),
@@ -73,7 +73,7 @@ impl Interner {
         })
     }
 
-    fn intern(&mut self, key: Key) -> IdKey {
+    pub(crate) fn intern(&mut self, key: Key) -> IdKey {
         if let Some(id) = self.find(&key) {
             return id;
         }
@@ -85,7 +85,7 @@ impl Interner {
         IdKey(INTERNED | u64::from(n))
     }
 
-    fn key(&self, id: IdKey) -> Key {
+    pub(crate) fn key(&self, id: IdKey) -> Key {
         if id.0 & INTERNED == 0 {
             Key::Text(id.0.to_le_bytes()[..].into())
         } else {
@@ -93,7 +93,7 @@ impl Interner {
         }
     }
 
-    fn is_text(&self, id: IdKey) -> bool {
+    pub(crate) fn is_text(&self, id: IdKey) -> bool {
         id.0 & INTERNED == 0 || matches!(self.keys[(id.0 & !INTERNED) as usize], Key::Text(_))
     }
 

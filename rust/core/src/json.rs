@@ -18,6 +18,7 @@
 //!
 //! Everything here is iterative: no input can exhaust the call stack.
 
+pub(crate) mod islands;
 mod levels;
 mod parts;
 mod scalar;

@@ -13,6 +13,7 @@ pub mod envelope;
 mod error;
 mod fork;
 pub mod header;
+pub mod images;
 pub mod index;
 pub mod json;
 pub mod lines;
@@ -20,6 +21,7 @@ pub mod listing;
 pub mod migrate;
 mod parallel;
 mod place;
+pub mod repair;
 mod scan;
 #[allow(unsafe_code)]
 mod simd;

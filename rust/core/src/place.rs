@@ -138,11 +138,24 @@ pub(crate) fn unlock(file: &File) -> bool {
     file.unlock().is_ok()
 }
 
-/// Opens a file for appending and locks it, making sure that the path still names it then.
+/// As [`open_to_append`], but the path itself must be no link: it was resolved before.
+fn open_resolved(path: &Path) -> io::Result<(File, Metadata)> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NONBLOCK | libc::O_NOFOLLOW,
+    );
+    regular(options.open(path)?)
+}
+
+/// Opens a file for appending and locks it, making sure that the path, in which links have been
+/// resolved, still names it then.
 pub(crate) fn lock_in_place(path: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<File> {
     let io_error = |e| Error::io(e, path);
     for _ in 0..100 {
-        let (file, meta) = open_to_append(path).map_err(io_error)?;
+        let (file, meta) = open_resolved(path).map_err(io_error)?;
         lock(&file, path, go_on)?;
         match Identity::named(path).map_err(io_error)? {
             Some((named, _)) if named == Identity::of(&meta) => return Ok(file),

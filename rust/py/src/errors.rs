@@ -54,6 +54,7 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
         }
         ErrorKind::NoMemory { .. } => return PyMemoryError::new_err(error.to_string()),
         ErrorKind::NotASession { .. } => "InvalidSessionError",
+        ErrorKind::TooNew { .. } => "UnsupportedVersionError",
         ErrorKind::Lost { .. } => "SessionFileLostError",
         ErrorKind::Cycle { .. } => "CorruptSessionError",
         ErrorKind::Conflict { .. } => "SessionConflictError",

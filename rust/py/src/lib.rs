@@ -9,6 +9,7 @@ mod json;
 mod keys;
 mod listing;
 mod migrate;
+mod repair;
 mod rows;
 mod store;
 
@@ -23,6 +24,8 @@ mod _native {
     use crate::listing::{SessionFiles, SessionInfo, newest_first, parse_date};
     #[pymodule_export]
     use crate::migrate::{Migration, derived_id, splice_members};
+    #[pymodule_export]
+    use crate::repair::{examine, exchange_images, repair_file};
     #[pymodule_export]
     use crate::rows::Rows;
     #[pymodule_export]
