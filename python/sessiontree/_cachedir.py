@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+
+from sessiontree.paths import make_private_dirs
 
 CACHE_DIR_VARIABLE = "SESSIONTREE_CACHE_DIR"
 CACHE_VARIABLE = "SESSIONTREE_CACHE"
@@ -31,4 +35,50 @@ def index_dir(path: str) -> str | None:
             return None
     except OSError:
         return None
-    return os.path.join(cache_dir(), "index")
+    cache = cache_dir()
+    return os.path.join(cache, "index") if is_ours(cache) else None
+
+
+def is_ours(folder: str) -> bool:
+    """Whether nobody else can put files into a cache folder, or there is none yet.
+
+    Who can may let a saved index or a catalog say what it likes; so such a folder is not used.
+    """
+    try:
+        stat = os.stat(folder)
+    except OSError:
+        return True
+    return os.name == "nt" or (stat.st_uid in (os.geteuid(), 0) and not stat.st_mode & 0o002)
+
+
+def check_ours(folder: str) -> None:
+    """Refuse a cache folder that others can put files into.
+
+    Raises:
+        PermissionError: they can.
+    """
+    if not is_ours(folder):
+        raise PermissionError(1, "others may write to the cache folder", folder)
+
+
+def write_private(path: str, data: bytes) -> None:
+    """Replace a file of the cache in one step; nobody else can read it, and no link is followed.
+
+    Raises:
+        OSError: it cannot be written; then the old one is as it was.
+    """
+    folder = os.path.dirname(path)
+    check_ours(os.path.dirname(folder))
+    make_private_dirs(folder)
+    temporary = f"{path}.{os.getpid()}-{threading.get_ident()}.tmp"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sessiontree._cachedir import cache_dir
+from sessiontree._cachedir import cache_dir, check_ours
 from sessiontree._native import create_file, replace_file, sweep
 from sessiontree.exceptions import SettingsError
 from sessiontree.jsontext import js_stringify
+from sessiontree.paths import make_private_dirs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,8 +72,9 @@ def _kernel_lock(path: Path) -> Iterator[None]:
 
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:32]
     try:
+        check_ours(cache_dir())
         place = Path(cache_dir()) / "locks"
-        place.mkdir(parents=True, exist_ok=True)
+        make_private_dirs(str(place))
         lock = filelock.FileLock(place / f"{name}.lock", timeout=_LOCK_PATIENCE_SECONDS)
         lock.acquire()
     except filelock.Timeout as error:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 
-from sessiontree._cachedir import cache_dir
+from sessiontree._cachedir import cache_dir, is_ours, write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,18 +38,7 @@ def remember(log: SessionLog, leaf: str | None) -> None:
         return
     text = json.dumps({"state": _state(log), "leaf": leaf})
     with contextlib.suppress(OSError):
-        _write(_record_file(log.path), text.encode())
-
-
-def _write(path: str, data: bytes) -> None:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    temporary = f"{path}.{os.getpid()}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(handle, data)
-    finally:
-        os.close(handle)
-    os.replace(temporary, path)
+        write_private(_record_file(log.path), text.encode())
 
 
 def recall(log: SessionLog) -> int | None:
@@ -65,6 +54,8 @@ def recall(log: SessionLog) -> int | None:
 
 def _read(log: SessionLog) -> dict[str, Any] | None:
     """Give the record of a session, if there is one and nothing was appended since."""
+    if not is_ours(cache_dir()):
+        return None
     try:
         with open(_record_file(log.path or ""), "rb") as file:
             record: dict[str, Any] = json.loads(file.read(1 << 16))

@@ -18,7 +18,7 @@ from collections import namedtuple
 
 import orjson
 
-from sessiontree._cachedir import CACHE_VARIABLE, cache_dir
+from sessiontree._cachedir import CACHE_VARIABLE, cache_dir, is_ours, write_private
 from sessiontree._native import SessionFiles
 
 TYPE_CHECKING = False
@@ -183,7 +183,7 @@ class Listing:
 
     def _known(self) -> dict[str, list[Any]]:
         """What is kept of this folder; nothing where it cannot be believed."""
-        if os.environ.get(CACHE_VARIABLE) == "off":
+        if os.environ.get(CACHE_VARIABLE) == "off" or not is_ours(cache_dir()):
             return {}
         try:
             with open(self._file(), "rb") as file:
@@ -200,7 +200,7 @@ class Listing:
             return
         text = b"[" + b",".join(filter(None, map(_row_text, self._kept))) + b"]"
         with contextlib.suppress(OSError):
-            _replace(self._file(), _FIRST_LINE % zlib.crc32(text) + text)
+            write_private(self._file(), _FIRST_LINE % zlib.crc32(text) + text)
 
 
 @contextlib.contextmanager
@@ -232,18 +232,3 @@ def _row_text(row: Shown) -> bytes:
     except (TypeError, ValueError):
         return b""
     return text if orjson.loads(text) == list(row) else b""
-
-
-def _replace(path: str, data: bytes) -> None:
-    """Replace a file that nobody else may read."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.remove(temporary)
-        raise

@@ -20,8 +20,10 @@ import threading
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
+from sessiontree._cachedir import cache_dir, check_ours
 from sessiontree.catalog._facts import Facts
 from sessiontree.exceptions import SessionTreeError
+from sessiontree.paths import make_private_dirs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -210,8 +212,10 @@ def _identity(path: str) -> tuple[int, int] | None:
 def _create_private(path: str) -> None:
     """Create a file that nobody else can read; its companions get its mode."""
     folder = os.path.dirname(os.path.abspath(path))
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if folder == os.path.abspath(cache_dir()):
+        check_ours(folder)
+    make_private_dirs(folder)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
 
 
 def _numbered(file: str, path: str) -> tuple[str, int]:

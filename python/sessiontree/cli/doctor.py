@@ -9,9 +9,9 @@ import click
 
 from sessiontree import doctor
 from sessiontree.cli import _place
-from sessiontree.cli._catalog import progress
 from sessiontree.cli._errors import complain, explain
 from sessiontree.cli._output import Screen, say, say_json
+from sessiontree.cli._progress import progress
 from sessiontree.cli._text import count, safe
 from sessiontree.exceptions import SessionTreeError
 

@@ -8,8 +8,8 @@ import click
 
 from sessiontree import doctor
 from sessiontree.cli import _place
-from sessiontree.cli._catalog import progress
 from sessiontree.cli._output import say, say_json
+from sessiontree.cli._progress import progress
 from sessiontree.cli._text import count, safe, size_text
 
 
