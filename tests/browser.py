@@ -1,5 +1,6 @@
 """A headless browser that pages are tried in."""
 
+import contextlib
 import shutil
 import time
 
@@ -43,11 +44,15 @@ def browser(tmp_path_factory):
 
 def wait(browser, script, seconds=15):
     """Wait until an expression in the page is true; gives its value."""
+    from selenium.common.exceptions import JavascriptException
+
     until = time.monotonic() + seconds
     while True:
-        value = browser.execute_script(f"return {script}")
-        if value:
-            return value
+        # Between two pages there is no document to ask.
+        with contextlib.suppress(JavascriptException):
+            value = browser.execute_script(f"return {script}")
+            if value:
+                return value
         assert time.monotonic() < until, f"still not true: {script}"
         time.sleep(0.05)
 
