@@ -8,7 +8,7 @@ RUST := Cargo.toml $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
 export CARGO_TERM_QUIET ?= true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo lint format stubs conformance interop fuzz bench torture clean
+.PHONY: help setup build test demo lint audit format stubs conformance interop fuzz bench torture clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,10 @@ lint: build stubs ## formatting, clippy, ruff, mypy and the stub of the native m
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+audit: build ## ask for known weaknesses of what is built and tested with (needs the network)
+	$(BIN)/python .ci/pins
+	$(BIN)/python .ci/audit
 
 format: setup ## put Rust and Python sources into their layout
 	cargo fmt --all
@@ -69,6 +73,6 @@ $(STAMPS)/requirements: requirements-dev.txt
 # pip has nothing to fetch here: what the package needs is in requirements-dev.txt.
 $(STAMPS)/native: $(STAMPS)/requirements pyproject.toml $(RUST)
 	@command -v cargo >/dev/null || { echo 'cargo (Rust 1.89 or newer) is needed' >&2; exit 1; }
-	@[ -e Cargo.lock ] || cargo generate-lockfile || cargo generate-lockfile --offline
+	@[ -e Cargo.lock ] || { cargo generate-lockfile || cargo generate-lockfile --offline; $(BIN)/python .ci/pins --apply; }
 	env -u CONDA_PREFIX PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --release -q
 	@touch $@
