@@ -96,6 +96,51 @@ pub(crate) fn written(text: &[u8]) -> Option<i64> {
     sound.then(|| midnight(date) + clock_ms([hour, minute, second, milli]))
 }
 
+/// The written form of a time; None outside of the years 0 to 9999, which have another one.
+///
+/// ```
+/// use sessiontree_core::dates::to_written;
+/// assert_eq!(&to_written(951_782_400_007).unwrap(), b"2000-02-29T00:00:00.007Z");
+/// ```
+pub fn to_written(ms: i64) -> Option<[u8; 24]> {
+    let (days, rest) = (ms.div_euclid(DAY), ms.rem_euclid(DAY));
+    // The reverse of `midnight`: eras of 400 years from a first of March on.
+    let from_march = days + 719_468;
+    let (era, of_era) = (
+        from_march.div_euclid(146_097),
+        from_march.rem_euclid(146_097),
+    );
+    let of_year = |year: i64| of_era - (365 * year + year / 4 - year / 100);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let month = (5 * of_year(year) + 2) / 153;
+    let day = of_year(year) - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..10 => (era * 400 + year, month + 3),
+        _ => (era * 400 + year + 1, month - 9),
+    };
+    if !(0..10_000).contains(&year) {
+        return None;
+    }
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    let (second, milli) = (rest / 1000, rest % 1000);
+    let parts = [
+        (0..4, year),
+        (5..7, month),
+        (8..10, day),
+        (11..13, second / 3600),
+        (14..16, second / 60 % 60),
+        (17..19, second % 60),
+        (20..23, milli),
+    ];
+    for (places, mut value) in parts {
+        for at in places.rev() {
+            text[at] += (value % 10) as u8;
+            value /= 10;
+        }
+    }
+    Some(text)
+}
+
 fn digits(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |value, byte| {
         byte.is_ascii_digit()

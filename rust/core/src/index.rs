@@ -6,106 +6,24 @@
 //! on the last row; a parent may come later than its children.
 
 mod batch;
+mod ids;
 pub(crate) mod saved;
 
 use crate::Row;
 use crate::envelope::{Envelope, Key, Kind, Role, TIME_UNKNOWN};
 use crate::walk::Marks;
-use hashbrown::HashTable;
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::hash::BuildHasher;
+use ids::{INTERNED, Owners, canonical, packed};
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use batch::Batch;
+pub use ids::IdKey;
+pub(crate) use ids::Interner;
 
 /// Parent column: the entry has no parent (null, missing, "", 0, false).
 pub const ROOT: u32 = u32::MAX;
 /// Parent column: the parent's id is not in the file.
 pub const MISSING: u32 = u32::MAX - 1;
-
-const INTERNED: u64 = 1 << 63;
-
-/// An id in eight bytes: eight ASCII characters as they are, everything else interned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct IdKey(u64);
-
-/// Ids that are not eight ASCII characters.
-#[derive(Debug, Default)]
-pub(crate) struct Interner {
-    keys: Vec<Key>,
-    lookup: FxHashMap<Box<[u8]>, u32>,
-}
-
-/// Bytes that are equal exactly if the keys are; None for keys that equal nothing.
-fn canonical(key: &Key) -> Option<Box<[u8]>> {
-    let mut out = Vec::new();
-    match key {
-        Key::Missing => out.push(b'-'),
-        Key::Null => out.push(b'n'),
-        Key::Bool(b) => out.push(if *b { b't' } else { b'f' }),
-        Key::Number(n) => {
-            // -0 and 0 are one key.
-            out.push(b'#');
-            out.extend((n + 0.0).to_bits().to_le_bytes());
-        }
-        Key::Text(t) => {
-            out.push(b's');
-            out.extend_from_slice(t);
-        }
-        Key::Opaque => return None,
-    }
-    Some(out.into())
-}
-
-fn packed(key: &Key) -> Option<IdKey> {
-    match key {
-        Key::Text(text) => text.packed().map(IdKey),
-        _ => None,
-    }
-}
-
-impl Interner {
-    pub(crate) fn find(&self, key: &Key) -> Option<IdKey> {
-        packed(key).or_else(|| {
-            Some(IdKey(
-                INTERNED | u64::from(*self.lookup.get(&canonical(key)?)?),
-            ))
-        })
-    }
-
-    pub(crate) fn intern(&mut self, key: Key) -> IdKey {
-        if let Some(id) = self.find(&key) {
-            return id;
-        }
-        let n = self.keys.len() as u32;
-        if let Some(bytes) = canonical(&key) {
-            self.lookup.insert(bytes, n);
-        }
-        self.keys.push(key);
-        IdKey(INTERNED | u64::from(n))
-    }
-
-    pub(crate) fn key(&self, id: IdKey) -> Key {
-        if id.0 & INTERNED == 0 {
-            Key::Text(id.0.to_le_bytes()[..].into())
-        } else {
-            self.keys[(id.0 & !INTERNED) as usize].clone()
-        }
-    }
-
-    pub(crate) fn is_text(&self, id: IdKey) -> bool {
-        id.0 & INTERNED == 0 || matches!(self.keys[(id.0 & !INTERNED) as usize], Key::Text(_))
-    }
-
-    /// Whether the key names an entry at all: what is missing or null names none.
-    fn is_name(&self, id: IdKey) -> bool {
-        id.0 & INTERNED == 0
-            || !matches!(
-                self.keys[(id.0 & !INTERNED) as usize],
-                Key::Missing | Key::Null
-            )
-    }
-}
 
 /// Tells one shape of a tree from every other one that this process has had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,8 +63,7 @@ pub struct Index {
     /// Lengths that do not fit into the column (lines over 4 GiB).
     long: FxHashMap<Row, u64>,
     interner: Interner,
-    /// id -> last row with it.
-    rows: HashTable<Row>,
+    owners: Owners,
     /// Parent ids that no row has, with the rows that wait for them.
     waiting: FxHashMap<IdKey, Vec<Row>>,
     /// Falsy parents other than a missing one: `null`, "", 0, false.
@@ -167,10 +84,6 @@ pub struct Index {
     conversation: Option<Row>,
 }
 
-fn hash(id: IdKey) -> u64 {
-    FxBuildHasher.hash_one(id)
-}
-
 impl Index {
     /// The number of rows.
     pub fn len(&self) -> usize {
@@ -189,8 +102,24 @@ impl Index {
         }
     }
 
+    /// Makes room for more rows, by half of what there is: columns that double may be half empty.
+    fn make_room(&mut self, more: usize) {
+        if self.offset.capacity() - self.offset.len() >= more {
+            return;
+        }
+        let more = more.max(self.len() / 2).max(32);
+        self.offset.reserve_exact(more);
+        self.length.reserve_exact(more);
+        self.id.reserve_exact(more);
+        self.parent.reserve_exact(more);
+        self.time.reserve_exact(more);
+        self.kind.reserve_exact(more);
+        self.role.reserve_exact(more);
+    }
+
     /// Adds a row: the line at `offset` of `length` bytes (without its LF).
     pub fn push(&mut self, offset: u64, length: u64, envelope: Envelope) -> Row {
+        self.make_room(1);
         let row = self.len() as Row;
         self.offset.push(offset);
         self.push_length(row, length);
@@ -206,9 +135,64 @@ impl Index {
         row
     }
 
+    /// Adds the row of another index, whose line lies elsewhere and hangs on another of its rows, or
+    /// on null.
+    pub(crate) fn push_copy(
+        &mut self,
+        other: &Self,
+        from: Row,
+        (offset, length): (u64, u64),
+        parent: Option<Row>,
+    ) {
+        self.make_room(1);
+        let row = self.len() as Row;
+        self.offset.push(offset);
+        self.push_length(row, length);
+        self.time.push(other.time[from as usize]);
+        self.kind.push(other.kind[from as usize]);
+        self.role.push(other.role[from as usize]);
+        let own = other.id[from as usize];
+        let id = match own.0 & INTERNED {
+            0 => own,
+            _ => self.interner.intern(other.id(from)),
+        };
+        let parent = match parent.map(|row| (row, other.id[row as usize])) {
+            Some((_, id)) if id.0 & INTERNED == 0 => Parent::Packed(id),
+            Some((row, _)) => Parent::Key(other.id(row)),
+            None => Parent::Key(Key::Null),
+        };
+        self.connect(row, id, parent);
+    }
+
+    /// Adds the row of another index, whose line lies elsewhere and has other ids, and the role that
+    /// hook messages have today.
+    pub(crate) fn push_renamed(
+        &mut self,
+        other: &Self,
+        from: Row,
+        (offset, length): (u64, u64),
+        id: Key,
+        parent: Key,
+    ) {
+        let role = match other.role(from) {
+            Role::HookMessage => Role::Custom,
+            role => role,
+        };
+        let envelope = Envelope {
+            kind: other.kind(from),
+            role,
+            id,
+            parent,
+            time: other.time[from as usize],
+            dropped: false,
+        };
+        self.push(offset, length, envelope);
+    }
+
     /// Adds the rows of a scan.
     pub(crate) fn extend(&mut self, mut batch: Batch) {
         let first = self.len();
+        self.make_room(batch.len());
         self.offset.extend_from_slice(&batch.offset);
         self.time.extend_from_slice(&batch.time);
         self.kind.extend_from_slice(&batch.kind);
@@ -236,7 +220,7 @@ impl Index {
     fn connect(&mut self, row: Row, id: IdKey, parent: Parent) {
         self.id.push(id);
         self.note(row, id, self.kind[row as usize], self.role[row as usize]);
-        let replaced = self.own(row, id);
+        let replaced = self.owners.push(&self.id);
         let parent = match parent {
             Parent::Packed(id) => self.resolve_id(row, id),
             Parent::Key(key) => self.resolve(row, key),
@@ -269,26 +253,6 @@ impl Index {
                 self.conversation.get_or_insert(row);
             }
             _ => {}
-        }
-    }
-
-    /// Makes `row` the owner of `id`; whether there was one before.
-    fn own(&mut self, row: Row, id: IdKey) -> bool {
-        let ids = &self.id;
-        let entry = self.rows.entry(
-            hash(id),
-            |&r| ids[r as usize] == id,
-            |&r| hash(ids[r as usize]),
-        );
-        match entry {
-            hashbrown::hash_table::Entry::Occupied(mut e) => {
-                *e.get_mut() = row;
-                true
-            }
-            hashbrown::hash_table::Entry::Vacant(e) => {
-                e.insert(row);
-                false
-            }
         }
     }
 
@@ -336,9 +300,7 @@ impl Index {
     }
 
     fn row_of(&self, id: IdKey) -> Option<Row> {
-        self.rows
-            .find(hash(id), |&r| self.id[r as usize] == id)
-            .copied()
+        self.owners.find(&self.id, id)
     }
 
     /// The last row with this id.
@@ -353,12 +315,23 @@ impl Index {
 
     /// The number of different ids; rows without an id count as one.
     pub fn distinct_ids(&self) -> usize {
-        self.rows.len()
+        self.owners.count(&self.id)
     }
 
     /// The id of a row.
     pub fn id(&self, row: Row) -> Key {
         self.interner.key(self.id[row as usize])
+    }
+
+    /// Whether the row's line has no id at all.
+    pub(crate) fn has_no_id(&self, row: Row) -> bool {
+        self.interner.is_missing(self.id[row as usize])
+    }
+
+    /// Whether the row's line names no parent at all, not even null.
+    pub(crate) fn has_no_parent(&self, row: Row) -> bool {
+        let named = |rows: &Vec<Row>| rows.binary_search(&row).is_ok();
+        self.parent[row as usize] == ROOT && !self.falsy.values().any(named)
     }
 
     /// Whether the row's id is a string.
@@ -526,7 +499,7 @@ impl Index {
             + column(self.time.capacity(), 8)
             + column(self.kind.capacity(), 1)
             + column(self.role.capacity(), 1)
-            + self.rows.allocation_size()
+            + self.owners.heap_bytes()
             + self.marks.heap_bytes()
             + self
                 .family

@@ -100,3 +100,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn every_day_is_written_as_it_is_read() {
+    let (first, last) = (midnight((0, 1, 1)), midnight((10_000, 1, 1)));
+    for day in (first..last).step_by(DAY as usize) {
+        let ms = day + (day / DAY).rem_euclid(DAY) * 7919 % DAY;
+        assert_eq!(written(&to_written(ms).unwrap()), Some(ms));
+    }
+    assert_eq!(written(&to_written(last - 1).unwrap()), Some(last - 1));
+    for ms in [first - 1, last, i64::MIN, i64::MAX] {
+        assert_eq!(to_written(ms), None);
+    }
+}

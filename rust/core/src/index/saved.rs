@@ -215,13 +215,11 @@ impl Index {
             })
     }
 
-    /// Makes anew what follows from the columns.
+    /// Makes anew what follows from the columns, but for the owners of ids.
     fn connected(mut self) -> Self {
-        self.rows.reserve(self.len(), |_| 0);
         for row in 0..self.len() as Row {
             let id = self.id[row as usize];
             self.note(row, id, self.kind[row as usize], self.role[row as usize]);
-            self.own(row, id);
         }
         self
     }

@@ -1,6 +1,8 @@
 //! The values behind the text: strings, numbers, truth.
 
+use memchr::memmem;
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use super::Shape;
 
@@ -149,6 +151,9 @@ fn trimmed(mut line: &[u8]) -> &[u8] {
     line
 }
 
+/// Made once: short texts are looked at faster than this is.
+static MINUS_ZERO: LazyLock<memmem::Finder<'_>> = LazyLock::new(|| memmem::Finder::new(b"-0"));
+
 /// Whether the number `-0` may stand in a JSON text: it never says no where one does, and says yes
 /// where a string looks like one.
 pub fn may_hold_minus_zero(text: &[u8]) -> bool {
@@ -165,7 +170,9 @@ pub fn may_hold_minus_zero(text: &[u8]) -> bool {
             None | Some(b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n')
         )
     };
-    memchr::memmem::find_iter(text, b"-0").any(|at| before(at) && after(at + 2))
+    MINUS_ZERO
+        .find_iter(text)
+        .any(|at| before(at) && after(at + 2))
 }
 
 #[cfg(test)]

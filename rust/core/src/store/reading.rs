@@ -1,0 +1,132 @@
+//! Bytes that were indexed, read again: never fewer than were asked for, and never those of another
+//! line.
+
+use super::Store;
+use crate::Row;
+use crate::envelope::{self, Key};
+use crate::error::{Error, ErrorKind, Result};
+use crate::lines;
+use memchr::memmem;
+use std::ops::Range;
+
+/// A line of this size may be more than there is room for; that must not abort the process.
+const HUGE: u64 = 16 << 20;
+
+impl Store {
+    /// Whether the header stands in the file as it was read: what is appended to another header is no
+    /// growth of this session.
+    pub(crate) fn header_stands(&self) -> Result<bool> {
+        let (offset, length) = self.header.unwrap_or_default();
+        match self.read(offset, length) {
+            Ok(now) => Ok(now == self.header_text),
+            Err(e) if matches!(e.kind(), ErrorKind::Lost { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Reads a part of the file; too few bytes are an error, never a shorter answer.
+    pub fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>> {
+        // Before the buffer is made: a length that no file has would abort the process.
+        if offset.checked_add(length).is_none_or(|end| end > self.end) {
+            return Err(Error::lost(
+                &self.path,
+                offset,
+                "nothing was read there before",
+            ));
+        }
+        let mut buffer = Vec::new();
+        self.read_into(offset, length, &mut buffer)?;
+        Ok(buffer)
+    }
+
+    /// Reads into a buffer, which will hold just these bytes.
+    pub(crate) fn read_into(&self, offset: u64, length: u64, buffer: &mut Vec<u8>) -> Result<()> {
+        buffer.clear();
+        if buffer.capacity() == 0 && length < HUGE {
+            // Zeroed by the system, where that is for nothing.
+            *buffer = vec![0; length as usize];
+        } else if buffer.try_reserve_exact(length as usize).is_err() {
+            return Err(ErrorKind::NoMemory {
+                path: self.path.clone(),
+                bytes: length,
+            }
+            .into());
+        }
+        buffer.resize(length as usize, 0);
+        match lines::read_exact_at(&self.backing, buffer, offset) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::lost(
+                &self.path,
+                offset,
+                "the file is shorter than when it was read",
+            )),
+            Err(e) => Err(Error::io(e, &self.path)),
+        }
+    }
+
+    /// The bytes of a row's line, without its LF.
+    pub fn line(&self, row: Row) -> Result<Vec<u8>> {
+        let (offset, length) = self.index.span(row);
+        let line = self.read(offset, length)?;
+        self.check_line(row, &line)?;
+        Ok(line)
+    }
+
+    /// Reads the lines of the first of these rows into `buffer`: as many as lie close together in the
+    /// file, at least one. Gives where each lies in the buffer.
+    pub fn read_group(&self, rows: &[Row], buffer: &mut Vec<u8>) -> Result<Vec<Range<usize>>> {
+        let spans: Vec<(u64, u64)> = rows.iter().map(|&row| self.index.span(row)).collect();
+        let count = neighbours(&spans);
+        let Some(&(start, _)) = spans.first() else {
+            return Ok(Vec::new());
+        };
+        let (last, length) = spans[count - 1];
+        self.read_into(start, last + length - start, buffer)?;
+        let place = |&(at, len): &(u64, u64)| (at - start) as usize..(at - start + len) as usize;
+        let ranges: Vec<Range<usize>> = spans[..count].iter().map(place).collect();
+        for (&row, range) in rows.iter().zip(&ranges) {
+            self.check_line(row, &buffer[range.clone()])?;
+        }
+        Ok(ranges)
+    }
+
+    /// Makes sure that bytes that were read again are the row's line still.
+    fn check_line(&self, row: Row, line: &[u8]) -> Result<()> {
+        if is_line(line) && self.has_id_of(row, line) {
+            return Ok(());
+        }
+        Err(Error::lost(
+            &self.path,
+            self.index.span(row).0,
+            "the file changed since it was read",
+        ))
+    }
+
+    /// Whether a line is the row's by its id. Nearly always the id stands in it as it is, close to its
+    /// start; an escaped one, or one that is no string, takes a whole look.
+    fn has_id_of(&self, row: Row, line: &[u8]) -> bool {
+        let id = self.index.id(row);
+        if let Key::Text(text) = &id
+            && memmem::find(line, text).is_some()
+        {
+            return true;
+        }
+        envelope::read(line).is_ok_and(|e| e.id == id)
+    }
+}
+
+/// Whether bytes that were a line are still one line.
+fn is_line(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && memchr::memchr(b'\n', bytes).is_none()
+}
+
+/// How many of the first spans are worth one read: each begins near the end of the one before.
+fn neighbours(spans: &[(u64, u64)]) -> usize {
+    const GAP: u64 = 4096;
+    const GROUP: u64 = 1 << 20;
+    let near = |pair: &[(u64, u64)]| {
+        let end = pair[0].0 + pair[0].1;
+        (end..=end + GAP).contains(&pair[1].0) && pair[1].0 + pair[1].1 <= spans[0].0 + GROUP
+    };
+    1 + spans.windows(2).take_while(|pair| near(pair)).count()
+}
