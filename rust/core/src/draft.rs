@@ -72,6 +72,8 @@ pub struct Draft {
     // Before the file: its name goes while its lock is still held.
     temporary: Temporary,
     file: File,
+    /// The same file, open as the kernel wants it for copying: not for appending.
+    copy: Option<File>,
     /// Known before there is anything that a failure would have to undo.
     id: Identity,
     target: PathBuf,
@@ -100,6 +102,7 @@ impl Draft {
         Ok(Self {
             temporary,
             file,
+            copy: None,
             id,
             target,
             made,
@@ -120,14 +123,11 @@ impl Draft {
         range: Range<u64>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
+        let mut out = match self.copy.take() {
+            Some(out) => out,
+            None => self.to_copy().map_err(|e| Error::io(e, &self.target))?,
+        };
         let error = |e| Error::io(e, &self.target);
-        // The kernel does not copy to a file that is open for appending.
-        let mut out = OpenOptions::new();
-        let mut out = out.write(true).open(self.temporary.path()).map_err(error)?;
-        if Identity::of(&out.metadata().map_err(error)?) != self.id {
-            // Somebody has put another file, or a link, under the temporary name.
-            return Err(error(io::ErrorKind::ResourceBusy.into()));
-        }
         out.seek(SeekFrom::End(0)).map_err(error)?;
         let mut from = source;
         from.seek(SeekFrom::Start(range.start)).map_err(error)?;
@@ -141,7 +141,23 @@ impl Draft {
                 copied => left -= copied,
             }
         }
+        self.copy = Some(out);
         Ok(true)
+    }
+
+    /// Takes off what lies behind the first `length` bytes.
+    pub(crate) fn cut(&mut self, length: u64) -> Result<()> {
+        let done = self.file.set_len(length);
+        done.map_err(|e| Error::io(e, &self.target))
+    }
+
+    fn to_copy(&self) -> io::Result<File> {
+        let out = OpenOptions::new().write(true).open(self.temporary.path())?;
+        if Identity::of(&out.metadata()?) != self.id {
+            // Somebody has put another file, or a link, under the temporary name.
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        Ok(out)
     }
 
     /// Gives the file its name, which nobody may have yet; the open file.
@@ -267,7 +283,12 @@ impl Held {
 
     /// Puts a draft in its place; false, with nothing done, if it has changed since it was locked.
     pub fn replaced_by(&self, draft: Draft) -> Result<bool> {
-        draft.replace(self).map(|made| made.is_some())
+        self.replacement(draft).map(|made| made.is_some())
+    }
+
+    /// The same; gives the file that stands in its place now.
+    pub fn replacement(&self, draft: Draft) -> Result<Option<Made>> {
+        draft.replace(self)
     }
 }
 

@@ -8,7 +8,8 @@
 
 use crate::envelope::{self, Envelope, Key, Kind};
 use crate::error::{Error, ErrorKind, Result};
-use crate::lines::{LineReader, Source};
+use crate::lines::{self, LineReader, Source};
+use crate::place;
 use std::io;
 use std::path::Path;
 
@@ -95,6 +96,17 @@ pub fn find<S: Source + ?Sized>(source: &S, path: &Path, lenient: bool) -> Resul
         "no session header"
     };
     Err(not_a_session(path, 1, 0, reason))
+}
+
+/// The same of the file that a path names, if the header is its first line, without a byte order mark.
+pub fn first_line(path: &Path) -> Result<Option<Vec<u8>>> {
+    let error = |e| Error::io(e, path);
+    let (file, _) = place::open_to_read(path).map_err(error)?;
+    let text = find(&file, path, false)?;
+    let mut line = vec![0; text.len() + 1];
+    let is_whole = lines::read_exact_at(&file, &mut line, 0).map_err(error)?;
+    let is_first = is_whole && line.pop() == Some(b'\n') && line == text;
+    Ok(is_first.then_some(text))
 }
 
 /// Whether there is something behind the bytes that are looked at.

@@ -6,12 +6,13 @@
 #![deny(unsafe_code)]
 
 pub mod append;
+pub mod branch;
 pub mod cache;
 pub mod dates;
 pub mod draft;
 pub mod envelope;
 mod error;
-mod fork;
+pub mod fork;
 pub mod header;
 pub mod images;
 pub mod index;

@@ -69,6 +69,38 @@ pub(crate) fn apply(
     out.extend_from_slice(&object[last..]);
 }
 
+/// The JSON text of a string in WTF-8, as JSON.stringify writes it: lone surrogates are escaped.
+///
+/// ```
+/// use sessiontree_core::splice::quoted;
+/// assert_eq!(quoted(b"a\"\x1b\xed\xa0\x80"), br#""a\"\u001b\ud800""#);
+/// ```
+pub fn quoted(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    out.push(b'"');
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'"' | b'\\' => out.extend([b'\\', byte]),
+            8 => out.extend(b"\\b"),
+            b'\t' => out.extend(b"\\t"),
+            b'\n' => out.extend(b"\\n"),
+            12 => out.extend(b"\\f"),
+            b'\r' => out.extend(b"\\r"),
+            0..32 => out.extend(format!("\\u{byte:04x}").bytes()),
+            0xed if let [middle @ 0xa0..0xc0, last, behind @ ..] = after => {
+                let unit = 0xd000 | u32::from(middle & 0x3f) << 6 | u32::from(last & 0x3f);
+                out.extend(format!("\\u{unit:04x}").bytes());
+                rest = behind;
+            }
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+    out
+}
+
 /// A member and where it stands.
 struct Span<'a> {
     raw: &'a [u8],
@@ -168,6 +200,24 @@ mod tests {
     }
 
     proptest! {
+        /// Strings are written as serde_json writes them, and read back as they were.
+        #[test]
+        fn strings_are_written_to_be_read(text: String) {
+            let quoted = quoted(text.as_bytes());
+            prop_assert_eq!(String::from_utf8_lossy(&quoted), serde_json::to_string(&text).unwrap());
+        }
+
+        /// Surrogates that stand alone are written as escapes that are read as them.
+        #[test]
+        fn lone_surrogates_read_back(units in prop::collection::vec(any::<u16>(), 0..9)) {
+            let escapes: Vec<String> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+            let escapes = escapes.concat();
+            let text = json::decode_string(escapes.as_bytes());
+            let quoted = quoted(&text);
+            prop_assert!(std::str::from_utf8(&quoted).is_ok());
+            prop_assert_eq!(json::decode_string(&quoted[1..quoted.len() - 1]), text);
+        }
+
         /// The result reads as the object does after the same changes in memory.
         #[test]
         fn reads_as_changed(
