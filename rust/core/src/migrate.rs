@@ -6,8 +6,9 @@
 //! get `version` 3.
 //!
 //! Only these members change ([`splice`](crate::splice)); all other bytes are copied, blank lines,
-//! lines that are no JSON and a torn tail among them. The file is read once more in blocks that end
-//! with a line, and nothing of it is kept but four bytes an entry for its new id.
+//! lines that are no JSON and a torn tail among them. The file is read once more in [`blocks`] that
+//! end with a line, and nothing of it is kept but four bytes an entry for its new id. What an entry
+//! lacks is known from the index, so most lines need not be looked at again.
 //!
 //! - An id that is a string and belongs to the entry alone stays, so that labels and edits still
 //!   find it; of an id that stands twice the last line keeps it, which is the one that look-ups give.
@@ -18,20 +19,27 @@
 //! - Where an index names no entry up to the compaction, everything from the previous compaction's
 //!   boundary on is kept: rather too long a context than a lost one.
 
+mod blocks;
+
 use crate::Row;
+use crate::draft::{Draft, Made};
 use crate::envelope::{self, Key, Kind, Role};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::json::{self, Shape, Visitor};
 use crate::splice::{self, Edit, Member};
-use crate::store::Store;
+use crate::store::{Backing, Store};
+use blocks::{Block, Blocks};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
-
-/// Bytes of the old file that are read for one part.
-const BLOCK: u64 = 1 << 20;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::thread::{Builder, scope};
 
 const CURRENT: &[u8] = b"3";
+
+/// Blocks that may wait to be taken.
+const AHEAD: usize = 2;
 
 /// Where the ids of a version 1 file come from.
 #[derive(Debug)]
@@ -44,29 +52,47 @@ pub enum Ids {
     Given(Vec<Vec<u8>>),
 }
 
-/// A migration on its way: ask for [`next_part`](Self::next_part) until there is nothing more.
+/// A migration on its way: ask for [`next_part`](Self::next_part) until there is nothing more, or
+/// have all of it written.
 #[derive(Debug)]
 pub struct Migration {
+    blocks: Blocks,
+    writer: Writer,
+    /// What a part is made of, and its text; they are used again for the next.
+    block: Block,
+    new: Vec<u8>,
+}
+
+/// Makes new lines of old ones.
+#[derive(Debug)]
+struct Writer {
     ids: Ids,
-    block: u64,
-    end: u64,
-    epoch: u64,
-    /// Where the next block begins, and the number of its first line.
-    offset: u64,
-    line: u64,
     row: Row,
+    /// Lines that were taken.
+    lines: u64,
     /// The kept lines that are headers, by their place among all kept lines.
     headers: Vec<u64>,
     /// New ids by row; of rows that keep theirs or can have none it is not used.
     derived: Vec<u32>,
     taken: FxHashSet<u32>,
-    /// The text of the id of the entry before, for `parentId`.
+    /// The text of the id of the entry before, for `parentId`, and the id.
     previous: Vec<u8>,
+    previous_key: Key,
     /// The first row that the newest compaction keeps, or the first entry.
     boundary: Option<Row>,
-    /// The old text and the new one of a part; they are used again for the next.
-    old: Vec<u8>,
-    new: Vec<u8>,
+    /// What is known of the new file.
+    known: Store,
+    /// The next of the skipped lines.
+    skipped: usize,
+}
+
+/// A line of the old file.
+#[derive(Clone, Copy)]
+struct Old<'a> {
+    text: &'a [u8],
+    offset: u64,
+    /// The new id, as a number, if the entry needs one and nobody has it.
+    fresh: u32,
 }
 
 /// Members that matter, as the last of their name has it.
@@ -114,120 +140,191 @@ impl Migration {
     /// Begins with the first byte of a store's file.
     pub fn new(store: &Store, ids: Ids) -> Self {
         Self {
-            ids,
-            block: BLOCK,
-            end: store.end(),
-            epoch: store.index().epoch(),
-            offset: 0,
-            line: 1,
-            row: 0,
-            headers: Vec::new(),
-            derived: Vec::new(),
-            taken: FxHashSet::default(),
-            previous: b"null".to_vec(),
-            boundary: None,
-            old: Vec::new(),
+            blocks: Blocks::new(store, matches!(ids, Ids::Derived)),
+            writer: Writer::new(store, ids),
+            block: Block::default(),
             new: Vec::new(),
         }
     }
 
     /// The next part of the new file; None at its end. The store must be the one it began with.
     pub fn next_part(&mut self, store: &Store) -> Result<Option<&[u8]>> {
-        if store.index().epoch() != self.epoch {
-            return Err(self.changed(store, "the file changed while it was migrated"));
-        }
-        if self.offset == self.end {
+        if !self.blocks.next(store, &mut self.block)? {
             return Ok(None);
         }
-        let mut old = std::mem::take(&mut self.old);
-        let mut new = std::mem::take(&mut self.new);
-        new.clear();
-        let done = self
-            .read_block(store, &mut old)
-            .and_then(|()| self.take_block(store, &old, &mut new));
-        (self.old, self.new) = (old, new);
-        done.map(|()| Some(self.new.as_slice()))
+        self.new.clear();
+        self.writer
+            .take_block(store, &self.block, &mut self.new)
+            .map(|()| Some(self.new.as_slice()))
     }
 
-    fn take_block(&mut self, store: &Store, block: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let mut rest = block;
-        while !rest.is_empty() {
-            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            let next = rest.len().min(end + 1);
-            self.take(store, &rest[..end], out)?;
-            out.extend_from_slice(&rest[end..next]);
-            self.offset += next as u64;
-            self.line += 1;
-            rest = &rest[next..];
+    /// Writes the whole new file; one thread reads while another one writes.
+    pub fn write_to(
+        &mut self,
+        store: &Store,
+        draft: &mut Draft,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
+        let (blocks, writer, new) = (&mut self.blocks, &mut self.writer, &mut self.new);
+        let done = scope(|scope| {
+            let (full, filled) = sync_channel(AHEAD);
+            let (used, empty) = channel();
+            let read = move || blocks.send_all(store, &empty, &full);
+            Builder::new().spawn_scoped(scope, read).ok()?;
+            let take = |block: &Block| {
+                new.clear();
+                writer.take_block(store, block, new)?;
+                draft.write(new)?;
+                if go_on() {
+                    Ok(())
+                } else {
+                    Err(ErrorKind::Cancelled.into())
+                }
+            };
+            // Once this has ended nobody waits to send.
+            Some(take_all(filled, take, |block| drop(used.send(block))))
+        });
+        if let Some(done) = done {
+            return done;
+        }
+        // No thread is to be had.
+        while let Some(part) = self.next_part(store)? {
+            draft.write(part)?;
         }
         Ok(())
     }
 
-    fn changed(&self, store: &Store, reason: &'static str) -> Error {
-        Error::lost(store.path(), self.offset, reason)
+    /// The new file as a session, without a scan; None if that is not known of this version, or has
+    /// been given already.
+    pub fn finish(&mut self, store: &Store, path: &Path, made: Made) -> Option<Store> {
+        if matches!(self.writer.ids, Ids::Present) || self.blocks.is_left() {
+            return None;
+        }
+        let nothing = Store::empty(PathBuf::new(), Backing::Memory(Vec::new()), store.options);
+        let mut new = std::mem::replace(&mut self.writer.known, nothing);
+        new.header?;
+        new.tail = store.tail;
+        new.lines = store.lines;
+        new.go_on_in(path, made);
+        Some(new)
     }
+}
 
-    /// Whole lines, about a block of them; the last one may have no LF at the end of the file.
-    fn read_block(&self, store: &Store, block: &mut Vec<u8>) -> Result<()> {
-        let left = self.end - self.offset;
-        let mut size = self.block.min(left);
-        loop {
-            store.read_into(self.offset, size, block)?;
-            if size == left {
-                return Ok(());
-            }
-            if let Some(last) = memchr::memrchr(b'\n', block) {
-                block.truncate(last + 1);
-                return Ok(());
-            }
-            size = (size * 2).min(left);
+fn take_all(
+    filled: Receiver<Result<Block>>,
+    mut take: impl FnMut(&Block) -> Result<()>,
+    give_back: impl Fn(Block),
+) -> Result<()> {
+    for block in filled {
+        let block = block?;
+        take(&block)?;
+        give_back(block);
+    }
+    Ok(())
+}
+
+impl Writer {
+    fn new(store: &Store, ids: Ids) -> Self {
+        let mut known = Store::empty(PathBuf::new(), Backing::Memory(Vec::new()), store.options);
+        known.report = store.report.clone();
+        Self {
+            ids,
+            row: 0,
+            lines: 0,
+            headers: Vec::new(),
+            derived: Vec::new(),
+            taken: FxHashSet::default(),
+            previous: b"null".to_vec(),
+            previous_key: Key::Null,
+            boundary: None,
+            known,
+            skipped: 0,
         }
     }
 
-    fn take(&mut self, store: &Store, line: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let index = store.index();
-        let is_row = (self.row as usize) < index.len()
-            && index.span(self.row) == (self.offset, line.len() as u64);
-        if is_row {
-            self.take_row(store, line, out)?;
-            self.row += 1;
-        } else {
-            self.take_other(store, line, out);
+    /// Writes the lines of a block to `out`, which is empty.
+    fn take_block(&mut self, store: &Store, block: &Block, out: &mut Vec<u8>) -> Result<()> {
+        let base = self.known.end;
+        for line in &block.lines {
+            let old = Old {
+                text: &block.bytes[line.place.clone()],
+                offset: block.offset + line.place.start as u64,
+                fresh: line.fresh,
+            };
+            self.lines += 1;
+            if line.is_row {
+                self.take_row(store, old, out)?;
+                self.row += 1;
+            } else {
+                self.take_other(store, old, out)?;
+            }
+            let behind = line.place.end;
+            let lf = &block.bytes[behind..block.bytes.len().min(behind + 1)];
+            out.extend_from_slice(lf);
+            self.known.end = base + out.len() as u64;
+            if !lf.is_empty() {
+                self.known.sealed_end = self.known.end;
+            }
         }
         Ok(())
     }
 
     /// A header, or a line that is no entry.
-    fn take_other(&mut self, store: &Store, line: &[u8], out: &mut Vec<u8>) {
+    fn take_other(&mut self, store: &Store, old: Old<'_>, out: &mut Vec<u8>) -> Result<()> {
         const BOM: &[u8] = b"\xEF\xBB\xBF";
+        let (line, start) = (old.text, self.known.end);
+        let skipped = store.report.skipped_lines.get(self.skipped);
+        if let Some(skipped) = skipped.filter(|skipped| skipped.line == self.lines) {
+            self.known.report.skipped_lines[self.skipped].byte = skipped.byte - old.offset + start;
+            self.skipped += 1;
+        }
         let first = self.headers.is_empty();
         let text = line.strip_prefix(BOM).filter(|_| first).unwrap_or(line);
+        let mark = line.len() - text.len();
         let is_header = if first {
-            self.offset + (line.len() - text.len()) as u64 == store.header_offset()
+            old.offset + mark as u64 == store.header_offset()
         } else {
             envelope::read(text).is_ok_and(|e| e.kind == Kind::Header)
         };
         if !is_header {
             out.extend_from_slice(line);
-            return;
+            return Ok(());
         }
         self.headers
             .push(self.headers.len() as u64 + u64::from(self.row));
-        out.extend_from_slice(&line[..line.len() - text.len()]);
-        out.extend(splice::splice(text, &[("version", CURRENT)], &[]));
+        let header = splice::splice(text, &[("version", CURRENT)], &[]);
+        out.extend_from_slice(&line[..mark]);
+        out.extend_from_slice(&header);
+        if first {
+            let place = (start + mark as u64, header.len() as u64);
+            let head = Store::memory(header, store.options).map_err(|_| lost(store, old.offset))?;
+            self.known.take_header_of(head);
+            self.known.header = Some(place);
+        }
+        Ok(())
     }
 
-    fn take_row(&mut self, store: &Store, line: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let index = store.index();
+    fn take_row(&mut self, store: &Store, old: Old<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let (index, line) = (store.index(), old.text);
         let hook =
             index.kind(self.row) == Kind::Message && index.role(self.row) == Role::HookMessage;
         if matches!(self.ids, Ids::Present) && !hook {
             out.extend_from_slice(line);
             return Ok(());
         }
+        if !hook && is_bare(index, self.row) {
+            let text = line.trim_ascii();
+            if text.first() != Some(&b'{') || text.last() != Some(&b'}') {
+                return Err(lost(store, old.offset));
+            }
+            let outline = Outline {
+                any: true,
+                ..Outline::default()
+            };
+            return self.take_entry(store, old, &outline, None, out);
+        }
         let mut outline = Outline::default();
-        let shape = json::walk(line, &mut outline)
-            .map_err(|_| self.changed(store, "the file changed since it was read"))?;
+        let shape = json::walk(line, &mut outline).map_err(|_| lost(store, old.offset))?;
         let role = outline.role.clone().filter(|_| hook);
         let renamed = role.map(|role| (role, &b"\"custom\""[..]));
         if matches!(self.ids, Ids::Present) {
@@ -237,25 +334,38 @@ impl Migration {
         if shape != Shape::Object {
             self.derived.push(0);
             out.extend_from_slice(line);
+            self.note(index, line.len(), Key::Missing, Key::Missing);
             return Ok(());
         }
-        self.take_entry(store, line, &outline, renamed, out)
+        self.take_entry(store, old, &outline, renamed, out)
+    }
+
+    /// Takes the row into the index of the new file.
+    fn note(&mut self, index: &Index, length: usize, id: Key, parent: Key) {
+        let span = (self.known.end, length as u64);
+        self.known
+            .index
+            .push_renamed(index, self.row, span, id, parent);
     }
 
     /// An entry of version 1: gives it its id and parent.
     fn take_entry(
         &mut self,
         store: &Store,
-        line: &[u8],
+        old: Old<'_>,
         outline: &Outline,
         renamed: Option<Edit<'_>>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let index = store.index();
-        let id = self.draw(index, line, outline);
+        let (index, line, start) = (store.index(), old.text, out.len());
+        let id = self.draw(index, old, outline);
+        let key = key_of(&id);
         let parent = std::mem::replace(&mut self.previous, id);
+        let parent_key = std::mem::replace(&mut self.previous_key, key.clone());
         if index.kind(self.row) == Kind::Compaction {
-            return self.take_compaction(store, line, outline, &parent, out);
+            self.take_compaction(store, line, outline, &parent, out)?;
+            self.note(index, out.len() - start, key, parent_key);
+            return Ok(());
         }
         self.boundary.get_or_insert(self.row);
         let mut edits: Vec<Edit<'_>> = renamed.into_iter().collect();
@@ -272,24 +382,25 @@ impl Migration {
         }
         edits.sort_by_key(|(range, _)| range.start);
         splice::apply(line, &edits, &added, !outline.any, out);
+        self.note(index, out.len() - start, key, parent_key);
         Ok(())
     }
 
     /// The text of the entry's id: its own, or a new one.
-    fn draw(&mut self, index: &Index, line: &[u8], outline: &Outline) -> Vec<u8> {
+    fn draw(&mut self, index: &Index, old: Old<'_>, outline: &Outline) -> Vec<u8> {
         let own = outline.id.clone().filter(|_| keeps_id(index, self.row));
         if let Some(own) = own {
             self.derived.push(0);
-            return line[own].to_vec();
+            return old.text[own].to_vec();
         }
         if let Ids::Given(_) = self.ids {
             return self.new_id(self.row);
         }
         let mut attempt = 0;
-        let mut id = derived_id(self.line, line, attempt);
+        let mut id = old.fresh;
         while self.taken.contains(&id) || is_taken(index, id) {
             attempt += 1;
-            id = derived_id(self.line, line, attempt);
+            id = derived_id(self.lines, old.text, attempt);
         }
         self.taken.insert(id);
         self.derived.push(id);
@@ -369,6 +480,24 @@ impl Migration {
         let _ = json::walk(&line, &mut outline);
         Ok(outline.id.map_or_else(Vec::new, |id| line[id].to_vec()))
     }
+}
+
+fn lost(store: &Store, offset: u64) -> Error {
+    Error::lost(store.path(), offset, "the file changed since it was read")
+}
+
+/// Whether a row is an object with members, but without id and parent, that is no compaction: then all
+/// that it needs comes at its end.
+fn is_bare(index: &Index, row: Row) -> bool {
+    !matches!(index.kind(row), Kind::Untyped | Kind::Compaction)
+        && index.has_no_id(row)
+        && index.has_no_parent(row)
+}
+
+/// The id that a JSON string names.
+fn key_of(text: &[u8]) -> Key {
+    let inner = text.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\""));
+    Key::Text((&*json::decode_string(inner.unwrap_or_default())).into())
 }
 
 /// Whether a row's id stays: a string that look-ups of it give this row for.
