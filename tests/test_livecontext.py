@@ -124,6 +124,8 @@ def check(contexts, session, entries):
     short = contexts.context(leaf)
     assert short.messages == wanted.messages
     assert (short.thinking_level, short.model) == (wanted.thinking_level, wanted.model)
+    system = [m for m in wanted.messages if isinstance(m, dict) and m.get("role") == "system"]
+    assert contexts.system_messages(leaf) == system
     rows = contexts.rows(leaf)
     assert [session._log.entry(row)["id"] for row in rows] == [e.source_entry["id"] for e in wanted.entries]
 

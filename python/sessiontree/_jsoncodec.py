@@ -88,6 +88,17 @@ def dumps(value: Any) -> bytes:
     return _jsonwrite.write(value).encode()
 
 
+def dumps_each(values: list[Any]) -> list[bytes]:
+    """See `sessiontree.jsontext.dumps_each`."""
+    try:
+        texts = [orjson.dumps(value, option=_STRICT) for value in values]
+        if survey(values) == _SAME:
+            return texts
+    except TypeError:
+        pass
+    return [dumps(value) for value in values]
+
+
 def js_stringify(value: Any) -> str:
     """See `sessiontree.jsontext.js_stringify`."""
     text = dumps(value)

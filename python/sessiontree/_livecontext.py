@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sessiontree.log import SessionLog
 
 _NEAR = 64
+_SYSTEM = 4
 
 
 class LiveContext:
@@ -96,6 +97,17 @@ class LiveContext:
         level, model = self._advance(leaf)
         pick = plain.paired_tool_results if pair_tool_results else list
         return SessionContext(pick(self._messages), level, model)
+
+    def system_messages(self, leaf: int | None) -> list[Any]:
+        """Give the system messages of the context: of entries that have the role, and of a compaction."""
+        self._advance(leaf)
+        roles = self._log.store.roles(self._rows)
+        place = 0 if roles else -1
+        messages: list[Any] = []
+        while place >= 0:
+            messages += _contribution(self._entries[place], self._edits, first=place == 0)
+            place = roles.find(_SYSTEM, place + 1)
+        return [m for m in messages if isinstance(m, dict) and m.get("role") == "system"]
 
     # ---- selection
 

@@ -43,6 +43,13 @@ def replace_file(path: str | PathLike[str], make_parts: Callable[[], Iterable[by
     replaced. It gives None if there is nothing to do; then the answer is False.
     """
 
+def migrate_file(path: str | PathLike[str], begin: Callable[[], Migration | None]) -> Store | None:
+    """Replace an old file by its migration, as `replace_file` does; ``begin`` is called under the lock.
+
+    The answer is the session in the new file, or None if that is to be opened: there was nothing to
+    do, or the old file has ids already.
+    """
+
 class Examination(TypedDict):
     """What `examine` gives."""
 
@@ -81,6 +88,12 @@ def may_hold_minus_zero(text: bytes) -> bool:
 
 def survey(value: object) -> int:
     """What orjson's text of a value needs: 0 nothing, 1 other texts of doubles, 2 another writer."""
+
+def message_lines(messages: list[bytes], ids: list[str], parent: str | None, timestamps: list[str]) -> bytes:
+    """The lines of message entries, each of which hangs on the one before; ``messages`` are JSON texts."""
+
+def written_time(ms: int) -> str | None:
+    """A time in ms since 1970 as entries write it; None outside of the years 0 to 9999."""
 
 def derived_id(line_number: int, line: bytes, attempt: int = 0) -> str:
     """The id that an entry of a version 1 file gets; ``attempt`` counts collisions."""
@@ -140,6 +153,20 @@ class Store:
     def memory(data: bytes, *, lenient_header: bool = False) -> Store:
         """Scan the text of a session file that lies in memory."""
 
+    @staticmethod
+    def open_forked(
+        source: str | PathLike[str],
+        begin: Callable[[bytes], tuple[str, bytes] | None],
+        *,
+        lenient_header: bool = False,
+        sync: bool = False,
+    ) -> Store | None:
+        """Open and fork a file at once: its lines are copied while they are checked; all or nothing.
+
+        ``begin`` gets the header's line and gives path and header of the copy (a line with its LF).
+        None, with nothing done, if it gives None, or if the file does not begin with its header.
+        """
+
     def __len__(self) -> int:
         """The number of rows."""
 
@@ -167,11 +194,20 @@ class Store:
     def find(self, id: object) -> int | None:
         """The last row with this id, compared by JSON type and value."""
 
+    def free_ids(self, random: bytes) -> list[str]:
+        """Ids of eight hex digits, from four bytes each: without those that an entry has, or that repeat."""
+
     def owner(self, row: int) -> int:
         """The row that a look-up of this row's id gives."""
 
     def id(self, row: int) -> str | float | bool | None:
         """The row's id; None where it is missing, null, an object or an array."""
+
+    def ids(self, rows: Rows | Iterable[int]) -> list[str | float | bool | None]:
+        """The ids of rows, each as `id` gives it."""
+
+    def roles(self, rows: Rows | Iterable[int]) -> bytes:
+        """The roles of rows, a byte each."""
 
     def has_text_id(self, row: int) -> bool: ...
     def kind(self, row: int) -> int: ...
@@ -192,6 +228,14 @@ class Store:
         """Exactly these bytes of the file, or SessionFileLostError."""
 
     def lines(self, rows: Rows | Iterable[int]) -> list[bytes]: ...
+    def parse(
+        self,
+        rows: Rows | Iterable[int],
+        loads: Callable[[bytes], Any],
+        otherwise: Callable[[int, bytes], Any],
+    ) -> list[Any]:
+        """The values of rows, by ``loads``; ``otherwise`` gets what raises ValueError or may hold -0."""
+
     def leaf(self) -> int | None:
         """The last row whose id is a string."""
 
@@ -302,6 +346,21 @@ class Store:
 
         ``header`` is a line with its LF. False, with nothing done, where the old one does not begin
         the file.
+        """
+
+    def branch(
+        self,
+        path: Rows,
+        header: bytes,
+        more: bytes,
+        *,
+        target: str | PathLike[str] | None = None,
+        sync: bool = False,
+    ) -> Store:
+        """Make a session of a path, re-chained without its label entries; all or nothing.
+
+        It is written to ``target`` if there is a conversation in it, and lies in memory otherwise.
+        ``header`` is a line, ``more`` are lines that come last, each with its LF.
         """
 
     def sync(self) -> None: ...

@@ -1,25 +1,32 @@
-"""New sessions out of old ones: the bytes of a fork and of a branched session.
+"""New sessions out of old ones: headers of forks, and the labels that a branched session ends with.
 
-Lines are copied as they are; only what must change in a line is spliced (docs/format.md).
+The lines of the path or of the whole file are copied by `Store.branch` and `Store.fork`: as they are,
+but for what must change in a line, which is spliced (docs/format.md).
 """
 
 from __future__ import annotations
 
+import os
+
 from sessiontree import jsontext
-from sessiontree.entries import CURRENT_SESSION_VERSION, UNSET, label_entry
+from sessiontree._native import Store, create_file
+from sessiontree.entries import CURRENT_SESSION_VERSION, label_entry
+from sessiontree.log import SessionLog, migrated
+from sessiontree.migrations import header_version, needs_migration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from sessiontree._native import Store
+    from sessiontree._native import Rows
+    from sessiontree.entries import JsonObject
     from sessiontree.labels import Labels
-    from sessiontree.log import SessionLog
+    from sessiontree.log import Options
 
 _CHUNK = 1 << 20
 _LABEL = 10
-_COMPACTION = 5
+_UNKNOWN_VERSION = 4
 
 
 def fork_header(source: dict[str, Any], id: str, timestamp: str, cwd: str, parent: str | None) -> bytes:
@@ -39,6 +46,45 @@ def fork_header(source: dict[str, Any], id: str, timestamp: str, cwd: str, paren
     return jsontext.dumps(header) + b"\n"
 
 
+def forked_log(source: str, options: Options, place: Callable[[JsonObject], tuple[str, bytes]]) -> SessionLog:
+    """Copy a session file behind another header; an old version is migrated on the way.
+
+    Args:
+        source: the file, which is only read.
+        options: those of the copy.
+        place: gives path and header line of the copy, from the old header.
+    """
+    sync = options.durability == "fsync"
+
+    def begin(line: bytes) -> tuple[str, bytes] | None:
+        old = jsontext.loads(line)
+        is_current = not needs_migration(old) and not header_version(old) >= _UNKNOWN_VERSION
+        return place(old) if is_current else None
+
+    forked = Store.open_forked(source, begin, lenient_header=options.lenient_header, sync=sync)
+    if forked is not None:
+        return SessionLog(forked, options, forked.path())
+    store = Store.open(source, lenient_header=options.lenient_header)
+    SessionLog(store, options, None).check_version(source)
+    old = jsontext.loads(store.header())
+    store = migrated(store, options)
+    path, header = place(old)
+    if not store.fork(path, header, sync=sync):
+        store = _rewritten(store, path, header, options)
+    return SessionLog(store, options, path)
+
+
+def _rewritten(store: Store, path: str, header: bytes, options: Options) -> Store:
+    """Write the copy of a file that does not begin with its header, and open it."""
+    parts = (part for parts in ([header], body_parts(store)) for part in parts)
+    create_file(path, parts, sync=options.durability == "fsync")
+    try:
+        return Store.open(path)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
 def body_parts(store: Store) -> Iterator[bytes]:
     """Give the text of all entries: what stands behind the header, without a torn tail."""
     start, end = store.body()
@@ -48,70 +94,42 @@ def body_parts(store: Store) -> Iterator[bytes]:
         yield b"\n"
 
 
-def branched_lines(
-    log: SessionLog, labels: Labels, leaf: int, draw_id: Callable[[set[str]], str]
-) -> Iterator[bytes]:
-    """Give the lines of the path to ``leaf``, re-chained without its label entries, labels at the end.
+def label_lines(
+    log: SessionLog, labels: Labels, path: Rows, draw_id: Callable[[Callable[[str], bool]], str]
+) -> bytes:
+    """Give the label entries of a branched session: one for each labelled entry of the path, in a chain.
 
-    Raises:
-        CorruptSessionError: the path runs into a cycle.
+    Args:
+        log: the session it is made of.
+        labels: its labels.
+        path: rows from the root on; label entries among them are not copied.
+        draw_id: draws an id that is not taken, given a function that says which are.
     """
     store = log.store
-    path = store.path_rows(leaf).tolist()
-    kept = [row for row in path if store.kind(row) != _LABEL]
-    moved = _replacements(store, path)
-    parent: str | None = None
-    previous = -1
-    for row in kept:
-        line = store.line(row)
-        changes: dict[str, Any] = {}
-        if store.parent(row) != previous or (previous < 0 and not _is_root(line)):
-            changes["parentId"] = parent
-        if moved and store.kind(row) == _COMPACTION:
-            first = jsontext.loads(line).get("firstKeptEntryId")
-            if isinstance(first, str) and first in moved and first != store.id(row):
-                changes["firstKeptEntryId"] = moved[first]
-        yield (_splice(line, changes) if changes else line) + b"\n"
-        id = store.id(row)
-        parent, previous = id if isinstance(id, str) else None, row
-    yield from _label_lines(store, labels, kept, parent, draw_id)
+    named = [one for one in labels if isinstance(one[0], str)]
+    rows = set(path.tolist()) if named else set()
+    given: set[str] = set()
 
+    def is_copied(id: str) -> bool:
+        row = store.find(id)
+        return row is not None and row in rows and store.kind(row) != _LABEL
 
-def _is_root(line: bytes) -> bool:
-    """Whether the parent is null as it should be, and not false, 0, an empty text or left out."""
-    return jsontext.loads(line).get("parentId", UNSET) is None
+    def is_taken(id: str) -> bool:
+        return id in given or is_copied(id)
 
-
-def _replacements(store: Store, path: list[int]) -> dict[str, str]:
-    """Map each dropped label entry to the next entry that is copied."""
-    moved: dict[str, str] = {}
-    pending: list[str] = []
-    for row in path:
-        id = store.id(row)
-        if not isinstance(id, str):
-            continue
-        if store.kind(row) == _LABEL:
-            pending.append(id)
-        else:
-            moved.update((label, id) for label in pending)
-            pending.clear()
-    return moved
-
-
-def _label_lines(
-    store: Store, labels: Labels, kept: list[int], parent: str | None, draw_id: Callable[[set[str]], str]
-) -> Iterator[bytes]:
-    taken = {id for row in kept if isinstance(id := store.id(row), str)}
-    targets = set(taken)
-    for target, label, timestamp in labels:
-        if isinstance(target, str) and target in targets:
-            id = draw_id(taken)
-            taken.add(id)
-            yield jsontext.dumps(label_entry(id, parent, timestamp, target, label)) + b"\n"
+    lines = []
+    parent = _last_id(store, path) if named else None
+    for target, label, timestamp in named:
+        if is_copied(target):
+            id = draw_id(is_taken)
+            given.add(id)
+            lines.append(jsontext.dumps(label_entry(id, parent, timestamp, target, label)) + b"\n")
             parent = id
+    return b"".join(lines)
 
 
-def _splice(line: bytes, changes: dict[str, Any]) -> bytes:
-    from sessiontree.migrations import splice
-
-    return splice(line, {key: jsontext.dumps(value) for key, value in changes.items()})
+def _last_id(store: Store, path: Rows) -> str | None:
+    """The id of the last entry that is copied, if that is a string."""
+    last = next((row for row in reversed(path.tolist()) if store.kind(row) != _LABEL), None)
+    id = None if last is None else store.id(last)
+    return id if isinstance(id, str) else None

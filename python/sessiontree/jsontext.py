@@ -28,12 +28,14 @@ from sessiontree.exceptions import InvalidJSONError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
     from typing import Any
 
 __all__ = [
     "InvalidJSONError",
     "dumps",
+    "dumps_each",
     "js_length",
     "js_slice",
     "js_stringify",
@@ -84,6 +86,12 @@ def loads(data: bytes | bytearray | memoryview | str) -> Any:
     return (_codec or _load_codec()).loads(data)
 
 
+def fast_loads() -> Callable[[bytes], Any]:
+    """Give orjson's own reader. It reads ``-0`` as 0, and raises ValueError for some texts that `loads` reads."""
+    reader: Callable[[bytes], Any] = (_codec or _load_codec()).orjson.loads
+    return reader
+
+
 def dumps(value: Any) -> bytes:
     r"""Write a value as ``JSON.stringify`` does, as UTF-8 without a newline.
 
@@ -105,6 +113,20 @@ def dumps(value: Any) -> bytes:
     """
     text: bytes = (_codec or _load_codec()).dumps(value)
     return text
+
+
+def dumps_each(values: list[Any]) -> list[bytes]:
+    """Write many values, each as `dumps` does; faster than one by one.
+
+    Raises:
+        TypeError: as in `dumps`; the path begins at the value.
+
+    Example:
+        >>> dumps_each([1.0, {"n": None}])
+        [b'1', b'{"n":null}']
+    """
+    texts: list[bytes] = (_codec or _load_codec()).dumps_each(values)
+    return texts
 
 
 def js_stringify(value: Any) -> str:

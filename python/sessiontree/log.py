@@ -12,12 +12,12 @@ text that the file would hold, so that going to disk changes nothing but the pla
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
 
 from sessiontree import _warn, jsontext
-from sessiontree._native import Store, replace_file, sweep
+from sessiontree._collector import Paused
+from sessiontree._native import Store, migrate_file, sweep
 from sessiontree.exceptions import (
     ConcurrentWriterWarning,
     InvalidSessionError,
@@ -32,16 +32,16 @@ from sessiontree.exceptions import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    from sessiontree._native import Rows
+    from sessiontree._native import Migration, Rows
     from sessiontree.host import Host
 
 DURABILITIES = ("os", "flush", "fsync")
 
-_BATCH = 512
-"""How many bodies are read at once."""
+_FEW = 512
+"""So many new bodies do not disturb the garbage collector."""
 
 ALONE = (True, 0, False, False, False)
 """What an append reports when nobody else was there."""
@@ -97,8 +97,7 @@ def open_store(path: str, options: Options) -> Store | None:
         return None
     if options.read_only or not _is_old(store):
         return store
-    _migrate(store, path, options)
-    return _scan(path, options)
+    return _migrate(store, path, options) or _scan(path, options)
 
 
 def _scan(path: str, options: Options) -> Store:
@@ -122,10 +121,10 @@ def _is_old(store: Store) -> bool:
     return migrations.needs_migration(jsontext.loads(store.header()))
 
 
-def _migrate(store: Store, path: str, options: Options) -> None:
+def _migrate(store: Store, path: str, options: Options) -> Store | None:
     from sessiontree import migrations
 
-    def parts() -> Iterable[bytes] | None:
+    def begin() -> Migration | None:
         # Under the lock: somebody else may have appended, or migrated the file already.
         seen = store.end(), store.tail()
         replaced = store.refresh()[2]
@@ -133,7 +132,7 @@ def _migrate(store: Store, path: str, options: Options) -> None:
         now = store if known else Store.open(path, lenient_header=options.lenient_header)
         return migrations.migrated_parts(now, options.host) if _is_old(now) else None
 
-    replace_file(path, parts)
+    return migrate_file(path, begin)
 
 
 def migrated(store: Store, options: Options) -> Store:
@@ -205,27 +204,10 @@ class SessionLog:
         self.check_open()
         if len(rows) == 1:
             return [self._parse(rows[0], self.store.line(rows[0]))]
-        parsed: list[Any] = []
-        # Thousands of new dicts would wake the cyclic collector again and again, for nothing.
-        collecting = len(rows) > _BATCH and gc.isenabled()
-        if collecting:
-            gc.disable()
-        try:
-            for start in range(0, len(rows), _BATCH):
-                self._parse_into(parsed, rows[start : start + _BATCH])
-        finally:
-            if collecting:
-                gc.enable()
-        return parsed
-
-    def _parse_into(self, parsed: list[Any], rows: Rows | Sequence[int]) -> None:
-        lines = self.store.lines(rows)
-        before = len(parsed)
-        try:
-            parsed.extend(map(jsontext.loads, lines))
-        except ValueError:
-            del parsed[before:]
-            parsed.extend(self._parse(rows[at], line) for at, line in enumerate(lines))
+        if len(rows) <= _FEW:
+            return self.store.parse(rows, jsontext.fast_loads(), self._parse)
+        with Paused():
+            return self.store.parse(rows, jsontext.fast_loads(), self._parse)
 
     def _parse(self, row: int, line: bytes) -> Any:
         try:
@@ -277,7 +259,7 @@ class SessionLog:
                 f"use a newer sessiontree ({place})"
             )
 
-    def append(self, lines: bytes, *, conversation: bool) -> tuple[bool, int, bool, bool, bool]:
+    def append(self, lines: bytes, conversation: bool) -> tuple[bool, int, bool, bool, bool]:
         """Append whole lines, all or nothing.
 
         Args:

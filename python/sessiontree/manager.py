@@ -7,24 +7,26 @@ import threading
 
 from sessiontree import entries as make
 from sessiontree import forksafe, jsontext
-from sessiontree._native import create_file
+from sessiontree._native import message_lines
 from sessiontree.exceptions import ReadOnlySessionError, SessionFileLostError
 from sessiontree.finding import SessionFinder
 from sessiontree.labels import Labels
 from sessiontree.log import ALONE, SessionLog, migrated, open_store
 from sessiontree.opening import (
-    branched_log,
     cwd_of,
     draw_id,
+    draw_ids,
     file_name,
     log_at,
     named_log,
     new_header,
+    new_id,
     new_session_id,
     on_one_line,
     options_of,
     session_folder,
     timestamp,
+    timestamps,
 )
 from sessiontree.paths import normalize_path, resolve_path
 from sessiontree.reading import SessionReader
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeAlias, Unpack
 
     from sessiontree._options import OpenOptions
-    from sessiontree.entries import AgentMessage, UsageEntry
+    from sessiontree.entries import AgentMessage, JsonObject, UsageEntry
 
     # Inside the class `list` is pi's method.
     Ids: TypeAlias = list[str]
@@ -195,36 +197,20 @@ class SessionManager(SessionFinder, SessionReader):
             OSError: it cannot be read, or the copy cannot be written (then there is none).
         """
         from sessiontree import forks
-        from sessiontree._native import Store
 
         settings = options_of(options)
-        source_file, cwd = resolve_path(source_path), resolve_path(target_cwd)
-        store = Store.open(source_file, lenient_header=settings.lenient_header)
-        SessionLog(store, settings, None).check_version(source_file)
-        old = jsontext.loads(store.header())
-        store = migrated(store, settings)
-        folder = session_folder(target_cwd, session_dir)
-        new_id, stamp = new_session_id(settings, id), timestamp(settings)
-        path = file_name(folder, stamp, new_id)
-        header = forks.fork_header(old, new_id, stamp, cwd, source_file)
-        if store.fork(path, header, sync=settings.durability == "fsync"):
-            return cls(SessionLog(store, settings, path), cwd, folder)
-        parts = (part for parts in ([header], forks.body_parts(store)) for part in parts)
-        create_file(path, parts, sync=settings.durability == "fsync")
-        try:
-            return cls.open(path, folder, cwd, **options)
-        except BaseException:
-            os.unlink(path)
-            raise
+        source, cwd, folder = resolve_path(source_path), resolve_path(target_cwd), ""
+
+        def place(old: JsonObject) -> tuple[str, bytes]:
+            nonlocal folder
+            folder = session_folder(target_cwd, session_dir)
+            own_id, stamp = new_session_id(settings, id), timestamp(settings)
+            header = forks.fork_header(old, own_id, stamp, cwd, source)
+            return file_name(folder, stamp, own_id), header
+
+        return cls(forks.forked_log(source, settings, place), cwd, folder)
 
     # ---- appending
-
-    def _new_id(self, taken: set[str] | None = None) -> str:
-        """Draw an id that no entry has; after 100 tries a whole UUID (as pi does)."""
-        find = self._log.store.find
-        return draw_id(
-            self._log.options.host, lambda drawn: find(drawn) is not None or bool(taken and drawn in taken)
-        )
 
     def _append(
         self,
@@ -242,20 +228,20 @@ class SessionManager(SessionFinder, SessionReader):
         """
         with self._lock:
             for _ in range(_TRIES):
-                self._log.check_writable()
+                log = self._log
+                log.check_writable()
                 for id in needs:
                     self._row(id)
-                leaf = self.get_leaf_id()
-                above = leaf if parent is make.UNSET else parent
-                entry = build(self._new_id(), above, timestamp(self._log.options), *own)
-                lines, last_id = jsontext.dumps(entry) + b"\n", entry["id"]
+                leaf = self._leaf_id()
+                options = log.options
+                id = new_id(options.host, log.store)
+                entry = build(id, leaf if parent is make.UNSET else parent, timestamp(options), *own)
+                lines, last_id = jsontext.dumps(entry) + b"\n", id
                 if label:
-                    last_id = self._new_id({entry["id"]})
-                    named = make.label_entry(
-                        last_id, entry["id"], timestamp(self._log.options), entry["id"], label
-                    )
+                    last_id = draw_ids(options.host, 1, log.store, {id})[0]
+                    named = make.label_entry(last_id, id, timestamp(options), id, label)
                     lines += jsontext.dumps(named) + b"\n"
-                if self._write(lines, leaf, last_id, conversation=conversation):
+                if self._write(lines, leaf, last_id, conversation):
                     return entry
             raise self._restless()
 
@@ -266,10 +252,10 @@ class SessionManager(SessionFinder, SessionReader):
         id: str = self._append(build, *own, **how)["id"]
         return id
 
-    def _write(self, lines: bytes, leaf: str | None, last_id: str, *, conversation: bool) -> bool:
+    def _write(self, lines: bytes, leaf: str | None, last_id: str, conversation: bool) -> bool:
         """Append lines; false if the file was another one, or an id taken, so that they must be built anew."""
         log, generation = self._log, self._log.generation
-        change = log.append(lines, conversation=conversation)
+        change = log.append(lines, conversation)
         if change == ALONE:
             self._leaf = len(log.store) - 1
             return True
@@ -307,7 +293,8 @@ class SessionManager(SessionFinder, SessionReader):
             8
         """
         talk = isinstance(message, dict) and message.get("role") in _CONVERSATION
-        return self._append_for_id(make.message_entry, message, conversation=talk)
+        id: str = self._append(make.message_entry, message, conversation=talk)["id"]
+        return id
 
     def append_many(self, messages: Iterable[AgentMessage]) -> Ids:
         """Append messages one after the other: one lock, one write, all or nothing.
@@ -328,25 +315,23 @@ class SessionManager(SessionFinder, SessionReader):
                 return []
             for _ in range(_TRIES):
                 self._log.check_writable()
-                leaf = self.get_leaf_id()
+                leaf = self._leaf_id()
                 ids, lines = self._chain(leaf, batch)
-                if self._write(lines, leaf, ids[-1], conversation=talk):
+                if self._write(lines, leaf, ids[-1], talk):
                     return ids
             raise self._restless()
 
     def _chain(self, parent: str | None, messages: Batch) -> tuple[Ids, bytes]:
-        ids: Ids = []
-        lines: list[bytes] = []
-        taken: set[str] = set()
-        for message in messages:
-            id = self._new_id(taken)
-            lines.append(
-                jsontext.dumps(make.message_entry(id, parent, timestamp(self._log.options), message))
-            )
-            ids.append(id)
-            taken.add(id)
-            parent = id
-        return ids, b"\n".join(lines) + b"\n"
+        options = self._log.options
+        ids = draw_ids(options.host, len(messages), self._log.store)
+        try:
+            texts = jsontext.dumps_each(messages)
+        except TypeError:
+            # Said once more, with the path from the entry on.
+            for message in messages:
+                jsontext.dumps({"message": message})
+            raise
+        return ids, message_lines(texts, ids, parent, timestamps(options, len(messages)))
 
     def append_thinking_level_change(self, level: str) -> str:
         """Append a change of the thinking level; gives the entry's id."""
@@ -389,7 +374,7 @@ class SessionManager(SessionFinder, SessionReader):
             self._log.check_writable()
 
             def build(id: str, parent: str | None, now: str) -> Any:
-                system = get_current_system_message(self._contexts.context(self._leaf).messages)
+                system = get_current_system_message(self._contexts.system_messages(self._leaf))
                 stored: Any = {**system, "timestamp": jsontext.parse_date(now)} if system else None
                 return make.compaction_entry(
                     id,
@@ -529,11 +514,12 @@ class SessionManager(SessionFinder, SessionReader):
             id, stamp = options.host.uuid7(), timestamp(options)
             parent = log.path if log.persisted else None
             header = forks.fork_header(log.header(), id, stamp, self._cwd, parent)
-            lines = forks.branched_lines(
-                log, self._labels, row, lambda taken: draw_id(options.host, taken.__contains__)
-            )
+            rows = log.store.path_rows(row)
+            labels = forks.label_lines(log, self._labels, rows, lambda taken: draw_id(options.host, taken))
             path = file_name(self._session_dir, stamp, id) if log.persisted else None
-            self._change_to(branched_log(header, lines, options, path))
+            sync = options.durability == "fsync"
+            store = log.store.branch(rows, header, labels, target=path, sync=sync)
+            self._change_to(SessionLog(store, options, path))
             return path
 
     def _change_to(self, log: SessionLog) -> None:

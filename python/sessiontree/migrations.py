@@ -24,7 +24,7 @@ from sessiontree.entries import CURRENT_SESSION_VERSION, UNSET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, Final
 
     from sessiontree._native import Store
@@ -99,7 +99,7 @@ def needs_migration(header: Any) -> bool:
     return header_version(header) < CURRENT_SESSION_VERSION
 
 
-def migrated_parts(store: Store, host: Host | None = None) -> Iterator[bytes]:
+def migrated_parts(store: Store, host: Host | None = None) -> Migration:
     r"""Give the bytes of a file of version 1 or 2 as one of version 3, in parts of about 1 MiB.
 
     Args:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from sessiontree import jsontext
+from sessiontree._native import written_time
 from sessiontree.entries import assert_valid_session_id, session_header
-from sessiontree.host import DEFAULT_HOST, uuid4
+from sessiontree.host import DEFAULT_HOST, clock_ms, uuid4
 from sessiontree.log import Options, SessionLog
 from sessiontree.paths import get_default_session_dir, make_private_dirs, normalize_path
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from sessiontree._native import Store
     from sessiontree._options import OpenOptions
     from sessiontree.host import Host
 
@@ -39,24 +41,21 @@ def options_of(given: OpenOptions) -> Options:
     return Options(**chosen)
 
 
-_YEAR_10000 = 253_402_300_800_000
-
-_last_second: tuple[int, str] = (-1, "")
-"""A second and its text without milliseconds: entries are written many a second."""
+_INT64 = 1 << 63
 
 
 def timestamp(options: Options) -> str:
     """Read the clock, as entries write it."""
-    global _last_second  # noqa: PLW0603 - one pair, read and replaced as a whole
     now = options.host.clock_ms()
-    if now.__class__ is not int or not 0 <= now < _YEAR_10000:
-        return jsontext.to_iso(now)
-    second, milli = divmod(now, 1000)
-    known, text = _last_second
-    if second != known:
-        text = jsontext.to_iso(second * 1000)[:-4]
-        _last_second = (second, text)
-    return f"{text}{milli:03d}Z"
+    written = written_time(now) if now.__class__ is int and -_INT64 <= now < _INT64 else None
+    return jsontext.to_iso(now) if written is None else written
+
+
+def timestamps(options: Options, count: int) -> list[str]:
+    """Read the clock for entries that are written at once; the system's clock is read once for all."""
+    if options.host.clock_ms is clock_ms:
+        return [timestamp(options)] * count
+    return [timestamp(options) for _ in range(count)]
 
 
 def new_session_id(options: Options, id: str | None) -> str:
@@ -108,16 +107,6 @@ def cwd_of(log: SessionLog, override: str | None) -> str:
     return cwd if isinstance(cwd, str) else os.getcwd()
 
 
-def branched_log(header: bytes, lines: Iterable[bytes], options: Options, path: str | None) -> SessionLog:
-    """Make the log of a branched session: on disk if it has a conversation, else waiting for one."""
-    from sessiontree._native import Store
-
-    store = Store.memory(header + b"".join(lines))
-    if path is not None and store.conversation() is not None:
-        store.persist(path, b"", sync=options.durability == "fsync")
-    return SessionLog(store, options, path)
-
-
 def on_one_line(name: str) -> str:
     """Turn each run of line breaks into one space."""
     if "\n" not in name and "\r" not in name:
@@ -128,12 +117,58 @@ def on_one_line(name: str) -> str:
     return name.replace("\n", " ")
 
 
+def draw_ids(host: Host, count: int, store: Store, given: Iterable[str] = ()) -> list[str]:
+    """Draw ids that no entry of a session has, that are not among the given ones, and that differ."""
+    taken = set(given)
+    ids: list[str] = []
+    if host.uuid4 is uuid4 and not taken:
+        # A collision is rare: then a few are missing, and are drawn one by one.
+        ids = store.free_ids(os.urandom(4 * count))
+    if len(ids) < count:
+        taken.update(ids)
+    while len(ids) < count:
+        id = draw_id(host, lambda drawn: drawn in taken or store.find(drawn) is not None)
+        ids.append(id)
+        taken.add(id)
+    return ids
+
+
+_POOL = 64
+"""Ids that are drawn at once: asking the system for randomness takes as long as all else of an id."""
+
+_pool: list[str] = []
+
+
+def _random_id() -> str:
+    """Give the first eight digits of a random UUID; the rest need not be made."""
+    try:
+        return _pool.pop()
+    except IndexError:
+        digits = os.urandom(4 * _POOL).hex()
+        _pool.extend(digits[at : at + 8] for at in range(8, 8 * _POOL, 8))
+        return digits[:8]
+
+
+if hasattr(os, "register_at_fork"):
+    # Two processes must not draw the same ids.
+    os.register_at_fork(after_in_child=_pool.clear)
+
+
+def new_id(host: Host, store: Store) -> str:
+    """Draw an id that no entry of a session has."""
+    if host.uuid4 is uuid4:
+        # Nearly always the first one is free.
+        id = _random_id()
+        if store.find(id) is None:
+            return id
+    return draw_id(host, lambda drawn: store.find(drawn) is not None)
+
+
 def draw_id(host: Host, is_taken: Callable[[str], bool]) -> str:
     """Draw an id that is not taken; after 100 tries a whole UUID (as pi does)."""
     ours = host.uuid4 is uuid4
     for _ in range(100):
-        # The first eight digits of a UUID are random ones; the rest need not be made.
-        id = os.urandom(4).hex() if ours else host.uuid4()[:8]
+        id = _random_id() if ours else host.uuid4()[:8]
         if not is_taken(id):
             return id
     return host.uuid4()

@@ -111,9 +111,10 @@ class SessionReader:
         """Give the id of the entry that the next append hangs on; None before any entry."""
         with self._lock:
             self._log.check_open()
-            if self._leaf is None:
-                return None
-            id = self._log.store.id(self._leaf)
+            return self._leaf_id()
+
+    def _leaf_id(self) -> str | None:
+        id = None if self._leaf is None else self._log.store.id(self._leaf)
         return id if isinstance(id, str) else None
 
     def get_leaf_entry(self) -> SessionEntry | None:

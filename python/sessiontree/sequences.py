@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ class _RowSequence(Sequence):  # type: ignore[type-arg]
     """What the sequences share: rows, and a check that they still mean what they meant."""
 
     __slots__ = ("_generation", "_log", "_rows")
+
+    _MOST = _BATCH
+    """How many are read at once, once so many were wanted."""
 
     def __init__(self, log: SessionLog, rows: Rows | range, generation: int | None = None) -> None:
         self._log = log
@@ -58,8 +62,13 @@ class _RowSequence(Sequence):  # type: ignore[type-arg]
         return self._batch(range(row, row + 1))[0]
 
     def __iter__(self) -> Iterator[Any]:
-        for start in range(0, len(self._rows), _BATCH):
-            yield from self._batch(self._rows[start : start + _BATCH])
+        return chain.from_iterable(self._batches())
+
+    def _batches(self) -> Iterator[list[Any]]:
+        start, size = 0, _BATCH
+        while start < len(self._rows):
+            yield self._batch(self._rows[start : start + size])
+            start, size = start + size, min(self._MOST, size * 4)
 
     def __reversed__(self) -> Iterator[Any]:
         for end in range(len(self._rows), 0, -_BATCH):
@@ -98,6 +107,7 @@ class IdSequence(_RowSequence):
 
     __slots__ = ()
 
+    _MOST = 1 << 16
+
     def _read(self, rows: Rows | range) -> list[Any]:
-        store = self._log.store
-        return [store.id(rows[at]) for at in range(len(rows))]
+        return self._log.store.ids(rows)

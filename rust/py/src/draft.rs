@@ -1,10 +1,12 @@
 //! Whole files from an iterable of parts: new ones, and replacements.
 
+use crate::access::detached;
 use crate::errors::{os_error, raise};
-use crate::store::detached;
+use crate::migrate::Migration;
+use crate::store::Store;
 use pyo3::prelude::*;
 use sessiontree_core::draft::{self, Draft, Held};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn fill(py: Python<'_>, draft: &mut Draft, parts: &Bound<'_, PyAny>) -> PyResult<()> {
     for part in parts.try_iter()? {
@@ -58,8 +60,39 @@ pub fn replace_file(
             return Ok(true);
         }
     }
-    let busy = std::io::ErrorKind::ResourceBusy.into();
-    Err(os_error(py, &busy, &path))
+    Err(restless(py, &path))
+}
+
+fn restless(py: Python<'_>, path: &Path) -> PyErr {
+    os_error(py, &std::io::ErrorKind::ResourceBusy.into(), path)
+}
+
+/// Replaces a file by its migration, under its lock, all or nothing; the session in the new file, or
+/// None if the file is to be opened again.
+///
+/// `begin` gives a `Migration` once the lock is held, or None if there is nothing to do; see
+/// `replace_file`.
+#[pyfunction]
+pub fn migrate_file(
+    py: Python<'_>,
+    path: PathBuf,
+    begin: &Bound<'_, PyAny>,
+) -> PyResult<Option<Store>> {
+    let target = draft::resolve_links(&path).map_err(|e| os_error(py, &e, &path))?;
+    for _ in 0..TRIES {
+        let old = detached(py, |go_on| Held::lock(&target, go_on))?;
+        let answer = begin.call0()?;
+        if answer.is_none() {
+            return Ok(None);
+        }
+        let migration = answer.cast::<Migration>()?.get();
+        let mut draft = Draft::begin(&target).map_err(|e| raise(py, &e))?;
+        migration.write_to(py, &mut draft)?;
+        if let Some(made) = detached(py, |_| old.replacement(draft))? {
+            return migration.finish(py, &path, made);
+        }
+    }
+    Err(restless(py, &path))
 }
 
 /// Removes temporary files of dead writers from the folder of a file; how many.

@@ -19,6 +19,11 @@ pub fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Key> {
     }
 }
 
+/// The core's key for a string.
+pub fn key_of(text: &str) -> Key {
+    Key::Text(text.as_bytes().into())
+}
+
 pub fn text_bytes(text: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
     match text.to_cow() {
         Ok(text) => Ok(text.as_bytes().to_vec()),

@@ -3,10 +3,12 @@
 // pyo3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
+mod access;
 mod draft;
 mod errors;
 mod json;
 mod keys;
+mod lines;
 mod listing;
 mod migrate;
 mod repair;
@@ -17,9 +19,11 @@ mod store;
 #[pyo3::pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use crate::draft::{create_file, replace_file, sweep};
+    use crate::draft::{create_file, migrate_file, replace_file, sweep};
     #[pymodule_export]
     use crate::json::{may_hold_minus_zero, survey};
+    #[pymodule_export]
+    use crate::lines::{message_lines, written_time};
     #[pymodule_export]
     use crate::listing::{SessionFiles, SessionInfo, newest_first, parse_date};
     #[pymodule_export]

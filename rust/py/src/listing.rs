@@ -1,8 +1,8 @@
 //! The classes `SessionInfo` and `SessionFiles`: what a listing shows, and reading it in batches.
 
+use crate::access::detached;
 use crate::errors::raise;
 use crate::keys::{text_bytes, text_of};
-use crate::store::detached;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

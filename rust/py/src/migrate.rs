@@ -5,9 +5,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
+use sessiontree_core::draft::{Draft, Made};
 use sessiontree_core::json::{self, Shape};
 use sessiontree_core::migrate::{Ids, Migration as Core};
 use sessiontree_core::splice;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// An iterator over the parts of a migrated file.
@@ -57,6 +59,34 @@ impl Migration {
             .get()
             .long(py, |store, _| migration.next_part(store))?;
         Ok(part.map(|part| PyBytes::new(py, part)))
+    }
+}
+
+impl Migration {
+    /// Writes the whole new file.
+    pub fn write_to(&self, py: Python<'_>, draft: &mut Draft) -> PyResult<()> {
+        let mut core = self
+            .core
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        let migration: &mut Core = &mut core;
+        self.store
+            .get()
+            .long(py, |store, go_on| migration.write_to(store, draft, go_on))
+    }
+
+    /// The session in the new file, if it need not be scanned; only once.
+    pub fn finish(&self, py: Python<'_>, path: &Path, made: Made) -> PyResult<Option<Store>> {
+        let mut core = self
+            .core
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
+        let migration: &mut Core = &mut core;
+        let new = self
+            .store
+            .get()
+            .long(py, |store, _| Ok(migration.finish(store, path, made)))?;
+        Ok(new.map(Store::from))
     }
 }
 

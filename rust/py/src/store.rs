@@ -1,43 +1,37 @@
 //! The class `Store`: one session's bytes and index.
 
+use crate::access::{detached, list_of_rows};
 use crate::errors::raise;
-use crate::keys::{from_python, to_python};
+use crate::keys::{from_python, key_of, to_python};
 use crate::rows::{Rows, array};
 use numpy::{Element, PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use sessiontree_core::append::{Change, How};
+use sessiontree_core::branch::Parts;
+use sessiontree_core::fork::Copy;
+use sessiontree_core::header;
 use sessiontree_core::index::{MISSING, ROOT};
-use sessiontree_core::migrate::{Ids, Migration};
+use sessiontree_core::json;
 use sessiontree_core::store::{Backing, Options, Store as Core, Tail};
-use sessiontree_core::{Error, ErrorKind, Result, Row, walk};
+use sessiontree_core::{Error, ErrorKind, Row, walk};
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// One session: a file or memory, and its index.
 #[pyclass(frozen, module = "sessiontree._native")]
 pub struct Store {
-    core: Mutex<Core>,
+    pub(crate) core: Mutex<Core>,
 }
 
-/// Runs `work` without the GIL; it is given a question that says whether to go on, and that
-/// notices Ctrl-C.
-pub fn detached<R: Send>(
-    py: Python<'_>,
-    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<R> + Send,
-) -> PyResult<R> {
-    let mut interrupt = None;
-    let result = py.detach(|| {
-        work(&mut || {
-            interrupt = Python::attach(|py| py.check_signals().err());
-            interrupt.is_none()
-        })
-    });
-    if let Some(error) = interrupt {
-        return Err(error);
+impl From<Core> for Store {
+    fn from(core: Core) -> Self {
+        Self {
+            core: Mutex::new(core),
+        }
     }
-    result.map_err(|e| raise(py, &e))
 }
 
 type Counts = (bool, u64, bool, bool, bool);
@@ -51,55 +45,6 @@ fn counts(change: Change) -> Counts {
         change.rebuilt,
         change.sealed,
     )
-}
-
-impl Store {
-    /// A quick look or change. The lock is never waited for with the GIL held.
-    fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Core) -> R + Send) -> R {
-        if let Ok(mut core) = self.core.try_lock() {
-            return work(&mut core);
-        }
-        py.detach(|| work(&mut self.core.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-
-    /// Work that reads files or many rows.
-    pub(crate) fn long<R: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut Core, &mut dyn FnMut() -> bool) -> Result<R> + Send,
-    ) -> PyResult<R> {
-        detached(py, |go_on| {
-            work(
-                &mut self.core.lock().unwrap_or_else(PoisonError::into_inner),
-                go_on,
-            )
-        })
-    }
-
-    /// A migration of the file as it is known now.
-    pub(crate) fn begin_migration(&self, py: Python<'_>, ids: Ids) -> Migration {
-        self.with(py, |core| Migration::new(core, ids))
-    }
-
-    /// A look at one row that must exist.
-    fn at<R: Send>(
-        &self,
-        py: Python<'_>,
-        row: Row,
-        look: impl FnOnce(&mut Core) -> R + Send,
-    ) -> PyResult<R> {
-        self.with(py, |core| {
-            ((row as usize) < core.index().len()).then(|| look(core))
-        })
-        .ok_or_else(|| PyIndexError::new_err("no such row"))
-    }
-}
-
-fn list_of_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<Row>> {
-    match rows.cast::<Rows>() {
-        Ok(rows) => Ok(rows.get().rows.clone()),
-        Err(_) => rows.try_iter()?.map(|row| row?.extract()).collect(),
-    }
 }
 
 fn parent_number(parent: u32) -> i64 {
@@ -126,18 +71,14 @@ impl Store {
             Some(folder) => Core::open_cached(&path, options, folder, go_on),
             None => Core::open(&path, options, go_on),
         })?;
-        Ok(Self {
-            core: Mutex::new(core),
-        })
+        Ok(core.into())
     }
 
     #[staticmethod]
     #[pyo3(signature = (data, *, lenient_header = false))]
     fn memory(py: Python<'_>, data: Vec<u8>, lenient_header: bool) -> PyResult<Self> {
         let core = detached(py, |_| Core::memory(data, options(lenient_header, None)))?;
-        Ok(Self {
-            core: Mutex::new(core),
-        })
+        Ok(core.into())
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
@@ -202,6 +143,25 @@ impl Store {
         Ok(self.with(py, |core| core.index().find(&key)))
     }
 
+    fn free_ids(&self, py: Python<'_>, random: &[u8]) -> Vec<String> {
+        let mut given = HashSet::new();
+        let drawn = random
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .filter(|one| given.insert(**one));
+        let texts: Vec<String> = drawn
+            .map(|one| format!("{:08x}", u32::from_be_bytes(*one)))
+            .collect();
+        let is_free = |core: &Core, text: &str| core.index().find(&key_of(text)).is_none();
+        self.with(py, |core| {
+            texts
+                .into_iter()
+                .filter(|text| is_free(core, text))
+                .collect()
+        })
+    }
+
     fn owner(&self, py: Python<'_>, row: Row) -> PyResult<Row> {
         self.at(py, row, |core| core.index().owner(row))
     }
@@ -209,6 +169,27 @@ impl Store {
     fn id<'py>(&self, py: Python<'py>, row: Row) -> PyResult<Bound<'py, PyAny>> {
         let key = self.at(py, row, |core| core.index().id(row))?;
         to_python(py, &key)
+    }
+
+    fn ids<'py>(&self, py: Python<'py>, rows: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let rows = list_of_rows(rows)?;
+        let ids = PyList::empty(py);
+        for batch in rows.chunks(1024) {
+            for key in self.each(py, batch, |core, row| core.index().id(row))? {
+                ids.append(to_python(py, &key)?)?;
+            }
+        }
+        Ok(ids)
+    }
+
+    fn roles<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let rows = list_of_rows(rows)?;
+        let roles = self.each(py, &rows, |core, row| core.index().role(row) as u8)?;
+        Ok(PyBytes::new(py, &roles))
     }
 
     fn has_text_id(&self, py: Python<'_>, row: Row) -> PyResult<bool> {
@@ -256,29 +237,34 @@ impl Store {
         py: Python<'py>,
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let rows = list_of_rows(rows)?;
         let lines = PyList::empty(py);
-        let mut buffer = Vec::new();
-        let mut rest = rows.as_slice();
-        while !rest.is_empty() {
-            let ranges = self.long(py, |core, _| {
-                let last = core.index().len() as Row;
-                let known = rest
-                    .iter()
-                    .take_while(|&&row| row < last)
-                    .take(1024)
-                    .count();
-                core.read_group(&rest[..known], &mut buffer)
-            })?;
-            if ranges.is_empty() {
-                return Err(PyIndexError::new_err("no such row"));
-            }
-            rest = &rest[ranges.len()..];
-            for range in ranges {
-                lines.append(PyBytes::new(py, &buffer[range]))?;
-            }
-        }
+        self.each_line(py, &list_of_rows(rows)?, |_, line| {
+            lines.append(PyBytes::new(py, line))
+        })?;
         Ok(lines)
+    }
+
+    fn parse<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Bound<'py, PyAny>,
+        loads: &Bound<'py, PyAny>,
+        otherwise: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let values = PyList::empty(py);
+        self.each_line(py, &list_of_rows(rows)?, |row, line| {
+            // Freed again at once, so that it is always the same memory.
+            let text = PyBytes::new(py, line);
+            if !json::may_hold_minus_zero(line) {
+                match loads.call1((&text,)) {
+                    Ok(value) => return values.append(value),
+                    Err(error) if error.is_instance_of::<PyValueError>(py) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            values.append(otherwise.call1((row, text))?)
+        })?;
+        Ok(values)
     }
 
     // ---- the whole
@@ -496,7 +482,64 @@ impl Store {
 
     #[pyo3(signature = (path, header, *, sync = false))]
     fn fork(&self, py: Python<'_>, path: PathBuf, header: &[u8], sync: bool) -> PyResult<bool> {
-        self.long(py, |core, go_on| core.fork(&path, header, sync, go_on))
+        let target = path.as_path();
+        let copy = Copy {
+            header,
+            target,
+            sync,
+        };
+        self.long(py, |core, go_on| core.fork(copy, go_on))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (source, begin, *, lenient_header = false, sync = false))]
+    fn open_forked(
+        py: Python<'_>,
+        source: PathBuf,
+        begin: &Bound<'_, PyAny>,
+        lenient_header: bool,
+        sync: bool,
+    ) -> PyResult<Option<Self>> {
+        let options = options(lenient_header, None);
+        let Ok(Some(old)) = py.detach(|| header::first_line(&source)) else {
+            return Ok(None);
+        };
+        let answer = begin.call1((PyBytes::new(py, &old),))?;
+        let Some((target, header)) = answer.extract::<Option<(PathBuf, Vec<u8>)>>()? else {
+            return Ok(None);
+        };
+        let (target, header) = (target.as_path(), header.as_slice());
+        let copy = Copy {
+            header,
+            target,
+            sync,
+        };
+        let core = detached(py, |go_on| {
+            Core::open_forked(&source, &old, copy, options, go_on)
+        })?;
+        Ok(core.map(Self::from))
+    }
+
+    #[pyo3(signature = (path, header, more, *, target = None, sync = false))]
+    fn branch(
+        &self,
+        py: Python<'_>,
+        path: &Rows,
+        header: &[u8],
+        more: &[u8],
+        target: Option<PathBuf>,
+        sync: bool,
+    ) -> PyResult<Self> {
+        self.each(py, &path.rows, |_, _| ())?;
+        let parts = Parts {
+            header,
+            path: &path.rows,
+            more,
+        };
+        self.long(py, |core, go_on| {
+            core.branch(parts, target.as_deref(), sync, go_on)
+        })
+        .map(Self::from)
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {

@@ -1,0 +1,176 @@
+"""New entries in the making: their ids, times and lines, one by one and many at once."""
+
+import os
+from itertools import count
+
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from sessiontree import Host, SessionManager, jsontext, opening
+from sessiontree._native import Store, message_lines, written_time
+
+FIRST = {"role": "user", "content": "first", "timestamp": 1}
+
+
+def fixed_host():
+    """Clock and ids that every session counts anew."""
+    ticks, ids = count(1_700_000_000_000, 7), count()
+    return Host(
+        clock_ms=lambda: next(ticks), uuid4=lambda: f"{next(ids):08x}-rest", uuid7=lambda: f"s{next(ids)}"
+    )
+
+
+def session_of(*entries):
+    return SessionManager.in_memory("/code", entries=entries)
+
+
+@given(st.lists(strategies.values(), max_size=8))
+def test_many_messages_are_written_as_one_by_one(messages):
+    """`append_many` gives the bytes, the index and the ids that as many appends give."""
+    alone, together = (SessionManager.in_memory("/code", id="s", host=fixed_host()) for _ in range(2))
+    ids = [alone.append_message(message) for message in messages]
+    assert together.append_many(messages) == ids
+    stores = [session._log.store for session in (alone, together)]
+    assert stores[0].read(0, stores[0].end()) == stores[1].read(0, stores[1].end())
+    for name, column in alone.columns().items():
+        assert column.tolist() == together.columns()[name].tolist()
+    assert together.get_leaf_id() == alone.get_leaf_id()
+
+
+def test_a_thousand_messages_are_known_as_a_scan_knows_them(tmp_path):
+    """What is indexed of many lines at once is what opening the file finds."""
+    session = SessionManager.create("/code", str(tmp_path))
+    session.append_message(FIRST)
+    ids = session.append_many([{**FIRST, "content": "x" * (n % 50), "timestamp": n} for n in range(1000)])
+    again = SessionManager.open(session.get_session_file())
+    assert list(again.get_ids())[1:] == ids
+    assert len(set(ids)) == 1000
+    for name, column in session.columns().items():
+        assert column.tolist() == again.columns()[name].tolist()
+
+
+def test_a_bad_message_among_many_changes_nothing():
+    """The error names the place within the entry, and nothing of the batch is there."""
+    session = session_of()
+    with pytest.raises(TypeError, match=r"message\.content\[1\]"):
+        session.append_many([FIRST, {"role": "user", "content": ["a", object()]}])
+    assert session.get_entry_count() == 0
+
+
+@given(st.integers(-(10**15), 3 * 10**14))
+def test_times_are_written_as_javascript_writes_them(ms):
+    """The fast text of a time is the general one, or is left to that."""
+    assert written_time(ms) in (jsontext.to_iso(ms), None)
+    assert (written_time(ms) is None) == (len(jsontext.to_iso(ms)) != 24)
+
+
+@pytest.mark.parametrize("now", [-1, 253_402_300_800_000, 1.5, 2**70])
+def test_an_odd_clock_gives_what_it_gave(now):
+    """What a host's clock says is written as `to_iso` writes it, or refused as it refuses it."""
+    options = opening.options_of({"host": Host(clock_ms=lambda: now)})
+    try:
+        expected = jsontext.to_iso(now)
+    except (ValueError, OverflowError) as error:
+        with pytest.raises(type(error)):
+            opening.timestamp(options)
+    else:
+        assert opening.timestamp(options) == expected
+
+
+def test_ids_that_are_taken_or_repeat_are_not_drawn():
+    """Of random bytes those ids are given that no entry has, each once."""
+    taken = {"type": "custom", "id": "00000001", "parentId": None}
+    store = session_of(taken)._log.store
+    random = bytes.fromhex("00000002 00000001 00000002 ffffffff")
+    assert store.free_ids(random) == ["00000002", "ffffffff"]
+
+
+def test_what_collides_is_drawn_again(monkeypatch):
+    """Where random ids repeat, as many are drawn as are needed, and all differ."""
+    store = session_of()._log.store
+    draws = iter([bytes(40), *(os.urandom(4 * 64) for _ in range(9))])
+    monkeypatch.setattr(opening.os, "urandom", lambda _size: next(draws))
+    monkeypatch.setattr(opening, "_pool", [])
+    ids = opening.draw_ids(opening.DEFAULT_HOST, 10, store)
+    assert len(set(ids)) == 10
+    assert ids[0] == "00000000"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_processes_draw_other_ids():
+    """What was drawn ahead is drawn anew in a child."""
+    opening._random_id()
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, opening._random_id().encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(read, 8).decode() not in [opening._random_id() for _ in range(200)]
+    os.close(read)
+    os.close(write)
+
+
+def test_lines_need_as_many_ids_as_messages():
+    """Lists of other lengths are refused, and odd ids are quoted."""
+    with pytest.raises(ValueError, match="each message needs"):
+        message_lines([b"1"], [], None, ["t"])
+    lines = message_lines([b"1", b"2"], ['"', "\ud800"], None, ["t", "u"])
+    assert [jsontext.loads(line)["parentId"] for line in lines.splitlines()] == [None, '"']
+    assert jsontext.loads(lines.splitlines()[1])["id"] == "\ud800"
+
+
+@pytest.mark.parametrize("count_of_rows", [1000, 1100, 4099, 17_000, 33_000])
+def test_an_entry_takes_at_most_64_bytes_of_the_index(count_of_rows):
+    """Columns and the table of ids together, whatever the number of entries, scanned or appended."""
+    header = b'{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}\n'
+    line = b'{"type":"custom","id":"%08x","parentId":"%08x"}\n'
+    lines = [line % (n, n - 1 if n else 0) for n in range(count_of_rows)]
+    scanned = Store.memory(header + b"".join(lines))
+    appended = Store.memory(header)
+    for some in lines:
+        appended.append(some)
+    for store in (scanned, appended):
+        assert len(store) == count_of_rows
+        assert store.heap_bytes() <= 64 * count_of_rows
+
+
+def test_ids_of_a_path_come_in_order():
+    """Iterating over a path's ids, in growing batches, gives each of them once."""
+    session = session_of()
+    ids = session.append_many([FIRST] * 3000)
+    assert list(session.path_ids()) == ids
+    assert list(session.get_ids()) == ids
+    assert list(reversed(session.path_ids())) == ids[::-1]
+    assert session.path_ids()[::700] == ids[::700]
+    assert session._log.store.ids(iter([2, 0])) == [ids[2], ids[0]]
+    assert session._log.store.roles([]) == b""
+    with pytest.raises(IndexError):
+        session._log.store.ids(range(2999, 3001))
+
+
+@given(st.lists(strategies.texts(), max_size=8))
+def test_entries_are_read_as_each_of_them(pairs):
+    """Entries that are read together have the values that their texts have, to the sign of zero."""
+    lines = ['{"x":' + text.replace("\n", " ") + "}\n" for text, _ in pairs]
+    header = '{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/"}\n'
+    store = Store.memory("".join([header, *lines]).encode("utf-8", "surrogatepass"))
+    assert len(store) == len(pairs)
+    values = store.parse(range(len(store)), jsontext.fast_loads(), lambda _row, line: jsontext.loads(line))
+    assert repr(values) == repr([jsontext.loads(store.line(row)) for row in range(len(store))])
+
+
+def test_what_cannot_be_read_is_left_to_the_caller():
+    """Errors of the given reader that are no ValueError go through, others ask `otherwise`."""
+    store = session_of({"type": "custom", "id": "a", "parentId": None})._log.store
+
+    def refuse(_line):
+        raise ValueError("no")
+
+    def fail(_line):
+        raise KeyError("no")
+
+    assert store.parse([0, 0], refuse, lambda row, line: (row, jsontext.loads(line)["id"])) == [(0, "a")] * 2
+    with pytest.raises(KeyError):
+        store.parse([0], fail, lambda _row, _line: None)
