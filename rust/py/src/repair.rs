@@ -1,6 +1,6 @@
 //! Checks and repairs of session files, and images out of them and back.
 
-use crate::store::detached;
+use crate::access::detached;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use sessiontree_core::repair::{self, Finding, Kind};
