@@ -531,6 +531,17 @@ class SessionFiles:
         ``belongs`` is asked once for each directory whether its sessions are wanted. None if cancelled.
         """
 
+    def read_each(
+        self,
+        take: Callable[[list[SessionInfo | tuple[str, Exception]]], object],
+        *,
+        cancel: _Cancel | None = None,
+    ) -> bool:
+        """Read all further files, and call ``take`` with some of them while others are being read.
+
+        What ``take`` raises ends it and comes out here. False if cancelled. ``take`` must not use this object.
+        """
+
     def next_header(self, id: str | None = None) -> tuple[str, str] | None:
         """The path and directory of the next file that is a session (with this id)."""
 

@@ -12,7 +12,6 @@ the files that are wanted are read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, overload
 
 from sessiontree import paths
@@ -440,18 +439,14 @@ class _Listing:
     def run_in_batches(
         self, files: SessionFiles, belongs: Callable[[str], bool], by: str
     ) -> list[SessionInfo]:
-        infos: list[SessionInfo] = []
-        for loaded, item in enumerate(chain.from_iterable(self.batches(files, infos)), 1):
-            if self.keep(item, belongs):
-                infos.append(item)
-            full = len(infos) >= self.limit
-            if self.on_progress is not None:
-                shown = loaded % self.publish_every == 0 or loaded in (1, len(files)) or full
-                self.on_progress(loaded, len(files), _Partial(infos, by) if shown else None)
-                self.check()
-            if full:
-                break
-        return newest_first(infos, by)
+        run = _Run(self, len(files), belongs, by)
+        if self.limit == _ALL:
+            if not files.read_each(run.take, cancel=self.cancel):
+                _unless_cancelled(None)
+        else:
+            for batch in self.batches(files, run.infos):
+                run.take(batch)
+        return newest_first(run.infos, by)
 
     def each(
         self, folder: str, depth: Literal["both"], belongs: Callable[[str], bool], lenient: bool
@@ -496,6 +491,33 @@ class _Listing:
             _report([item], self.on_error)
             return False
         return belongs(item.cwd)
+
+
+class _Run:
+    """What has been read so far, and who is told of it."""
+
+    def __init__(self, listing: _Listing, total: int, belongs: Callable[[str], bool], by: str) -> None:
+        self.listing = listing
+        self.total = total
+        self.belongs = belongs
+        self.by = by
+        self.loaded = 0
+        self.infos: list[SessionInfo] = []
+
+    def take(self, batch: list[_Item]) -> None:
+        listing, infos = self.listing, self.infos
+        for item in batch:
+            self.loaded += 1
+            if listing.keep(item, self.belongs):
+                infos.append(item)
+            full = len(infos) >= listing.limit
+            if listing.on_progress is not None:
+                loaded, total = self.loaded, self.total
+                shown = loaded % listing.publish_every == 0 or loaded in (1, total) or full
+                listing.on_progress(loaded, total, _Partial(infos, self.by) if shown else None)
+                listing.check()
+            if full:
+                break
 
 
 class _Partial(Sequence[SessionInfo]):

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::header;
-use crate::parallel;
+use crate::parallel::{self, Ready};
 use crate::place;
 use crate::summary::{self, Reader, Summary};
 use std::cmp::Reverse;
@@ -84,6 +84,9 @@ pub struct Look {
 
 /// A path and why it could not be read.
 pub type Trouble = (PathBuf, Error);
+
+/// A path and what its file shows.
+pub type Shown = (PathBuf, Result<Summary>);
 
 /// Session files in an order, with a place from which reading goes on.
 #[derive(Debug)]
@@ -266,23 +269,54 @@ impl Files {
         count: usize,
         bytes: u64,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<(PathBuf, Result<Summary>)>> {
-        let batch = &self.found[self.next..self.batch_end(count, bytes)];
+    ) -> Result<Vec<Shown>> {
+        let end = self.batch_end(count, bytes);
+        let mut all = Vec::with_capacity(end - self.next);
+        self.read(end, go_on, &mut |ready| {
+            all.extend(ready);
+            true
+        })?;
+        self.next = end;
+        Ok(all)
+    }
+
+    /// Reads all further files, and hands out what they show while others are being read; after a
+    /// false from `take` no more is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Cancelled`], also after a false from `take`.
+    pub fn each(
+        &mut self,
+        go_on: &mut dyn FnMut() -> bool,
+        take: &mut dyn FnMut(Vec<Shown>) -> bool,
+    ) -> Result<()> {
+        let mut read = 0;
+        let result = self.read(self.found.len(), go_on, &mut |ready| {
+            let ready: Vec<_> = ready.collect();
+            read += ready.len();
+            take(ready)
+        });
+        self.next += read;
+        result
+    }
+
+    fn read(
+        &self,
+        end: usize,
+        go_on: &mut dyn FnMut() -> bool,
+        take: &mut dyn FnMut(Ready<'_, Shown>) -> bool,
+    ) -> Result<()> {
+        let batch = &self.found[self.next..end];
         let stop = AtomicBool::new(false);
         let lenient = self.options.lenient;
         let state = || (Reader::new(lenient), PathBuf::new());
         let read = |(reader, path): &mut (Reader, PathBuf), at: usize| {
             self.write_path(&batch[at], path);
-            reader.summary(path, &|| !stop.load(Ordering::Relaxed))
+            let shown = reader.summary(path, &|| !stop.load(Ordering::Relaxed));
+            (path.clone(), shown)
         };
         let threads = self.options.threads;
-        let all = parallel::map(batch.len(), threads, &stop, go_on, state, read)?;
-        let paths = batch
-            .iter()
-            .map(|file| self.folders[file.folder].join(&file.name));
-        let all = paths.zip(all).collect();
-        self.next += batch.len();
-        Ok(all)
+        parallel::each(batch.len(), threads, &stop, go_on, state, read, take)
     }
 
     fn batch_end(&self, count: usize, bytes: u64) -> usize {

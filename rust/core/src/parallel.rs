@@ -5,8 +5,10 @@
 //! over work in batches.
 
 use crate::error::{ErrorKind, Result};
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -29,68 +31,131 @@ pub(crate) fn map<S, R: Send>(
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, usize) -> R + Sync,
 ) -> Result<Vec<R>> {
+    let mut all = Vec::with_capacity(count);
+    each(count, threads, stop, go_on, state, work, &mut |results| {
+        all.extend(results);
+        true
+    })?;
+    Ok(all)
+}
+
+/// The same, but what is done is handed to `take` on the calling thread while the rest is being
+/// worked on: in order, and as much at once as has come together. A false from `take` ends it all.
+///
+/// # Errors
+/// [`ErrorKind::Cancelled`].
+pub(crate) fn each<S, R: Send>(
+    count: usize,
+    threads: usize,
+    stop: &AtomicBool,
+    go_on: &mut dyn FnMut() -> bool,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> R + Sync,
+    take: &mut dyn FnMut(Ready<'_, R>) -> bool,
+) -> Result<()> {
     let next = AtomicUsize::new(0);
+    let done = Mutex::new(Order::default());
     let worker = || {
         let mut state = state();
-        let mut done = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= count {
                 break;
             }
-            done.push((index, work(&mut state, index)));
+            let result = work(&mut state, index);
+            locked(&done).put(index, result);
         }
-        done
     };
-    let mut done = thread::scope(|scope| {
+    thread::scope(|scope| {
         let handles = spawn(scope, threads.min(count), &worker);
         if handles.is_empty() {
-            return worker(); // no thread is to be had, or nothing to do
+            worker(); // no thread is to be had, or nothing to do
         }
         while handles.iter().any(|handle| !handle.is_finished()) {
             thread::park_timeout(LOOK);
-            if !go_on() {
+            let ended = stop.load(Ordering::Relaxed);
+            if !ended && !(hand_out(&done, take) && go_on()) {
                 stop.store(true, Ordering::Relaxed);
             }
         }
-        collect(handles)
+        join(handles);
     });
-    if stop.load(Ordering::Relaxed) {
+    if stop.load(Ordering::Relaxed) || !hand_out(&done, take) {
         return Err(ErrorKind::Cancelled.into());
     }
-    done.sort_unstable_by_key(|&(index, _)| index);
-    Ok(done.into_iter().map(|(_, result)| result).collect())
+    Ok(())
 }
 
-type Done<R> = Vec<(usize, R)>;
+/// Results in order, each with all before it.
+pub(crate) type Ready<'a, R> = &'a mut dyn Iterator<Item = R>;
 
-fn spawn<'scope, R: Send + 'scope>(
+/// What is done but not yet handed out, from the result on whose turn it is.
+struct Order<R> {
+    due: usize,
+    waiting: VecDeque<Option<R>>,
+}
+
+impl<R> Default for Order<R> {
+    fn default() -> Self {
+        Self {
+            due: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+}
+
+impl<R> Order<R> {
+    fn put(&mut self, index: usize, result: R) {
+        let place = index - self.due;
+        if place >= self.waiting.len() {
+            self.waiting.resize_with(place + 1, || None);
+        }
+        self.waiting[place] = Some(result);
+    }
+
+    /// Takes what has its turn out.
+    fn ready(&mut self) -> VecDeque<Option<R>> {
+        let full = self.waiting.iter().take_while(|result| result.is_some());
+        let rest = self.waiting.split_off(full.count());
+        let ready = std::mem::replace(&mut self.waiting, rest);
+        self.due += ready.len();
+        ready
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hands out what has its turn, if there is any; false if no more is wanted.
+fn hand_out<R>(done: &Mutex<Order<R>>, take: &mut dyn FnMut(Ready<'_, R>) -> bool) -> bool {
+    let ready = locked(done).ready();
+    ready.is_empty() || take(&mut ready.into_iter().flatten())
+}
+
+fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     threads: usize,
-    worker: &'scope (impl Fn() -> Done<R> + Sync),
-) -> Vec<ScopedJoinHandle<'scope, Done<R>>> {
+    worker: &'scope (impl Fn() + Sync),
+) -> Vec<ScopedJoinHandle<'scope, ()>> {
     let caller = thread::current();
     let one = |_| {
         let caller = caller.clone();
         let run = move || {
-            let done = worker();
+            worker();
             caller.unpark();
-            done
         };
         thread::Builder::new().spawn_scoped(scope, run).ok()
     };
     (0..threads).filter_map(one).collect()
 }
 
-fn collect<R>(handles: Vec<ScopedJoinHandle<'_, Done<R>>>) -> Done<R> {
-    let mut all = Vec::new();
+fn join(handles: Vec<ScopedJoinHandle<'_, ()>>) {
     for handle in handles {
-        match handle.join() {
-            Ok(done) => all.extend(done),
-            Err(panic) => std::panic::resume_unwind(panic),
+        if let Err(panic) = handle.join() {
+            std::panic::resume_unwind(panic);
         }
     }
-    all
 }
 
 /// As many threads as the machine runs at once.
@@ -124,6 +189,40 @@ mod tests {
                 assert_eq!(all.len(), count);
                 assert!(all.iter().all(|&(_, state)| state >= 1));
             }
+        }
+    }
+
+    #[test]
+    fn results_are_handed_out_in_order_while_others_are_worked_on() {
+        let stop = AtomicBool::new(false);
+        let (mut seen, mut parts) = (Vec::new(), 0);
+        let slow = |(): &mut (), index| {
+            thread::sleep(Duration::from_millis(1));
+            index
+        };
+        each(100, 2, &stop, &mut || true, || (), slow, &mut |ready| {
+            seen.extend(ready);
+            parts += 1;
+            true
+        })
+        .unwrap();
+        assert_eq!(seen, (0..100).collect::<Vec<_>>());
+        assert!(parts > 1);
+    }
+
+    #[test]
+    fn a_taker_that_has_enough_ends_the_work() {
+        for threads in [0, 1, 3] {
+            let (stop, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
+            let slow = |(): &mut (), _| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(1));
+            };
+            let count = if threads == 0 { 3 } else { 100_000 };
+            let mut take = |_: Ready<'_, ()>| false;
+            let result = each(count, threads, &stop, &mut || true, || (), slow, &mut take);
+            assert!(matches!(result.unwrap_err().kind(), ErrorKind::Cancelled));
+            assert!(begun.into_inner() < 1000);
         }
     }
 

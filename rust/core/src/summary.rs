@@ -136,6 +136,10 @@ impl Reader {
         go_on: &dyn Fn() -> bool,
     ) -> io::Result<bool> {
         let (mut filled, mut offset) = (0, 0);
+        // Filling a whole chunk with zeros takes longer than reading most files.
+        let first =
+            usize::try_from(size).map_or(self.chunk, |size| self.chunk.min(size.saturating_add(1)));
+        self.buffer.resize(self.buffer.len().max(first), 0);
         while to.refusal.is_none() {
             if !go_on() {
                 return Ok(false);
@@ -219,6 +223,11 @@ impl Visitor for Builder {
     #[inline]
     fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
         self.parts.member(depth, key, value);
+    }
+
+    #[inline]
+    fn wants(&self, depth: u8, key: &[u8]) -> bool {
+        Parts::wants(depth, key)
     }
 }
 

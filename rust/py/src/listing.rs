@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use sessiontree_core::dates;
-use sessiontree_core::listing::{Depth, Files, Options, Order};
+use sessiontree_core::listing::{Depth, Files, Options, Order, Shown};
 use sessiontree_core::summary::{Reader, Summary};
 use sessiontree_core::{Error, ErrorKind};
 use std::cmp::Ordering;
@@ -291,6 +291,23 @@ impl std::str::FromStr for By {
     }
 }
 
+/// Infos in their order. They are large, so times and numbers are sorted in their place.
+fn sorted(infos: Vec<SessionInfo>, by: By) -> impl Iterator<Item = SessionInfo> {
+    let time = |info: &SessionInfo| match by {
+        By::Mtime => info.shown.mtime,
+        By::Modified | By::ModifiedThenMtime => info.shown.modified,
+    };
+    let mut order: Vec<_> = infos.iter().map(time).zip(0..).collect();
+    order.sort_unstable_by(|&(a, at_a), &(b, at_b)| {
+        let others = || infos[at_a].order(&infos[at_b], by).then(at_a.cmp(&at_b));
+        b.cmp(&a).then_with(others)
+    });
+    let mut infos: Vec<_> = infos.into_iter().map(Some).collect();
+    order
+        .into_iter()
+        .filter_map(move |(_, at)| infos[at].take())
+}
+
 /// A list of sessions, newest first.
 #[pyfunction]
 pub fn newest_first<'py>(
@@ -364,6 +381,15 @@ fn named_trouble<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let error = raise(py, error).into_value(py);
     (path.as_os_str(), error).into_pyobject(py)
+}
+
+/// Infos, and for files that could not be read a path and an error.
+fn items(py: Python<'_>, batch: Vec<Shown>) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    let items = batch.into_iter().map(|(path, result)| match result {
+        Ok(shown) => Ok(Bound::new(py, SessionInfo { path, shown })?.into_any()),
+        Err(error) => Ok(named_trouble(py, &path, &error)?.into_any()),
+    });
+    items.collect()
 }
 
 #[pymethods]
@@ -451,11 +477,7 @@ impl SessionFiles {
         let Some(batch) = batch else {
             return Ok(None);
         };
-        let shown = batch.into_iter().map(|(path, result)| match result {
-            Ok(shown) => Ok(Bound::new(py, SessionInfo { path, shown })?.into_any()),
-            Err(error) => Ok(named_trouble(py, &path, &error)?.into_any()),
-        });
-        shown.collect::<PyResult<_>>().map(Some)
+        items(py, batch).map(Some)
     }
 
     #[pyo3(signature = (by, belongs, *, cancel = None))]
@@ -486,10 +508,33 @@ impl SessionFiles {
                 Err(error) => troubles.push(named_trouble(py, &path, &error)?),
             }
         }
-        infos.sort_by(|a, b| a.order(b, by));
-        let infos = infos.into_iter().map(|info| Bound::new(py, info));
+        let infos = sorted(infos, by).map(|info| Bound::new(py, info));
         let infos = PyList::new(py, infos.collect::<PyResult<Vec<_>>>()?)?;
         Ok(Some((infos, troubles)))
+    }
+
+    /// The lists are handed to `take` on the calling thread, while other threads read on.
+    #[pyo3(signature = (take, *, cancel = None))]
+    fn read_each(
+        &self,
+        py: Python<'_>,
+        take: &Bound<'_, PyAny>,
+        cancel: Option<Py<PyAny>>,
+    ) -> PyResult<bool> {
+        let take = take.clone().unbind();
+        let mut raised = None;
+        let mut hand_out = |batch: Vec<Shown>| {
+            let called = Python::attach(|py| take.call1(py, (items(py, batch)?,)).map(drop));
+            raised = called.err();
+            raised.is_none()
+        };
+        let done = cancellable(py, cancel.as_ref(), |go_on| {
+            match self.lock().each(go_on, &mut hand_out) {
+                Err(e) if matches!(e.kind(), ErrorKind::Cancelled) => Ok(false),
+                other => other.map(|()| true),
+            }
+        });
+        raised.map_or(done.map(|done| done == Some(true)), Err)
     }
 
     #[pyo3(signature = (id = None))]

@@ -27,6 +27,16 @@ pub(super) struct Message {
 }
 
 impl Parts {
+    /// See [`json::Visitor::wants`]: every member of the line, since it ends what was inside.
+    #[inline]
+    pub(super) fn wants(depth: u8, key: &[u8]) -> bool {
+        let known = matches!(
+            key,
+            b"role" | b"content" | b"timestamp" | b"stopReason" | b"usage"
+        );
+        depth == 1 || known || may_be_spelt(key)
+    }
+
     /// See [`json::Visitor::member`].
     #[inline]
     pub(super) fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
@@ -70,10 +80,16 @@ fn plain(key: &[u8]) -> &[u8] {
         "stopReason",
         "usage",
     ];
-    // The shortest name has four letters, and a letter becomes six when it is escaped.
-    if key.len() < 9 || !key.contains(&b'\\') {
+    if !may_be_spelt(key) {
         return key;
     }
     let spelt = NAMES.iter().find(|name| json::key_is(key, name));
     spelt.map_or(key, |name| name.as_bytes())
+}
+
+/// Whether a key can be a name of ours with escapes: the shortest has four letters, and a letter
+/// becomes six when it is escaped.
+#[inline]
+fn may_be_spelt(key: &[u8]) -> bool {
+    key.len() >= 9 && key.contains(&b'\\')
 }
