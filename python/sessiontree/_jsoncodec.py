@@ -10,24 +10,25 @@ What orjson 3.10 and later do differently, found by comparing it with V8:
   make it write the right text.
 - It writes UUIDs, enums and its own fragments, which JSON does not know and which no option turns
   off: one look at the types of all values (about 30 ns each) finds them.
+
+Our reader and writer, and `re`, are imported when they are needed: few programs ever do.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
-
 import orjson
 
-from sessiontree import _jsonread, _jsonwrite
 from sessiontree._native import may_hold_minus_zero, survey
 from sessiontree.exceptions import InvalidJSONError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Final
 
 _STRICT: Final = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
-# What stands before is looked at last: a pattern that begins with a literal is searched ten times faster.
-_MINUS_ZERO: Final = re.compile(r"-0(?=[,\]} \t\r\n]|\Z)(?<![^\[:, \t\r\n]-0)")
 _MAX_EXACT: Final = 1 << 53
 
 _SAME, _NUMBERS_DIFFER = 0, 1
@@ -42,11 +43,21 @@ def loads(data: bytes | bytearray | memoryview | str) -> Any:
         return _read(data)
     if isinstance(data, bytes):
         return _read(data) if may_hold_minus_zero(data) else value
-    doubtful = _MINUS_ZERO.search(data if isinstance(data, str) else str(data, "utf-8"))
+    doubtful = _minus_zero().search(data if isinstance(data, str) else str(data, "utf-8"))
     return value if doubtful is None else _read(data)
 
 
+def _minus_zero() -> re.Pattern[str]:
+    import re
+
+    # What stands before is looked at last: a pattern that begins with a literal is searched ten times
+    # faster. `re` keeps what it has compiled.
+    return re.compile(r"-0(?=[,\]} \t\r\n]|\Z)(?<![^\[:, \t\r\n]-0)")
+
+
 def _read(data: bytes | bytearray | memoryview | str) -> Any:
+    from sessiontree import _jsonread
+
     if isinstance(data, str):
         return _jsonread.read(data)
     if not isinstance(data, bytes | bytearray | memoryview):
@@ -79,13 +90,19 @@ def dumps(value: Any) -> bytes:
     try:
         text = orjson.dumps(value, option=_STRICT)
     except TypeError:
-        return _jsonwrite.write(value).encode()
+        return _written(value).encode()
     found = survey(value)
     if found == _SAME:
         return text
     if found == _NUMBERS_DIFFER:
         return orjson.dumps(_with_javascript_numbers(value), option=_STRICT)
-    return _jsonwrite.write(value).encode()
+    return _written(value).encode()
+
+
+def _written(value: Any, *, javascript: bool = False) -> str:
+    from sessiontree import _jsonwrite
+
+    return _jsonwrite.write(value, javascript=javascript)
 
 
 def dumps_each(values: list[Any]) -> list[bytes]:
@@ -103,7 +120,7 @@ def js_stringify(value: Any) -> str:
     """See `sessiontree.jsontext.js_stringify`."""
     text = dumps(value)
     if _javascript_may_differ(value):
-        return _jsonwrite.write(value, javascript=True)
+        return _written(value, javascript=True)
     return text.decode()
 
 
@@ -148,4 +165,8 @@ def _javascript_number(value: float) -> Any:
     is_whole = value.is_integer()
     if is_whole and -_MAX_EXACT <= value <= _MAX_EXACT:
         return int(value)
-    return value if 1e-5 <= value < 1e16 and not is_whole else orjson.Fragment(_jsonwrite.json_number(value))
+    if 1e-5 <= value < 1e16 and not is_whole:
+        return value
+    from sessiontree import _jsonwrite
+
+    return orjson.Fragment(_jsonwrite.json_number(value))

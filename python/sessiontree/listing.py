@@ -12,15 +12,15 @@ the files that are wanted are read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
 
 from sessiontree import paths
 from sessiontree._native import SessionFiles, SessionInfo, newest_first
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Literal, Protocol, TypeAlias, TypedDict, TypeGuard, TypeVar, Unpack
+    from typing import Literal, Protocol, TypeAlias, TypedDict, TypeGuard, TypeVar, Unpack, overload
 
     T = TypeVar("T")
     _Item: TypeAlias = SessionInfo | tuple[str, Exception]
@@ -534,10 +534,13 @@ class _Partial(Sequence[SessionInfo]):
     def __len__(self) -> int:
         return self._length
 
-    @overload
-    def __getitem__(self, index: int) -> SessionInfo: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[SessionInfo]: ...
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> SessionInfo: ...
+        @overload
+        def __getitem__(self, index: slice) -> list[SessionInfo]: ...
+
     def __getitem__(self, index: int | slice) -> SessionInfo | list[SessionInfo]:
         if self._sorted is None:
             self._sorted = newest_first(self._read[: self._length], self._by)
