@@ -49,6 +49,8 @@ def facts_for(work, facts):
     known = {key: facts[key] for key in ("bytes", "entries", "messages", "sessions", "leaf") if key in facts}
     if "newest" in facts:
         known["file"] = facts["newest"]
+    if work.do == "search":
+        return {}
     if work.do in ("find", "recent"):
         return {"file": facts["newest"]} if work.do == "recent" else {}
     if work.scratch == "grown":

@@ -140,11 +140,11 @@ def last_words(text):
 class Place:
     """Where one work's scratch files lie; each run gets fresh ones."""
 
-    def __init__(self, work, data):
+    def __init__(self, work, data, catalogs=None):
         self.work, self.data = work, data
         data.root.mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix="scratch-", dir=data.root))
-        self.cache = self.folder / "cache"
+        self.cache = catalogs / work.data if work.catalog else self.folder / "cache"
         self.facts = data.facts(work.data) if work.data else {}
         self.source = data.path(work.data) if work.data else None
 
@@ -197,6 +197,8 @@ class Place:
         request = self.request(peer, check=check)
         if self.work.cached and peer == OURS:
             self.save_index(request)
+        if self.work.catalog and peer == OURS and not self.cache.exists():
+            ask(OURS, {**request, "do": "refresh"}, self.env())
         if self.work.scratch == "grown":
             grow(Path(request["file"]), self.facts)
         return ask(peer, request, self.env())
@@ -228,12 +230,14 @@ class Measurer:
     def __init__(self, data, runs):
         self.data, self.runs = data, runs
         self.known = {}
+        data.root.mkdir(parents=True, exist_ok=True)
+        self.catalogs = tempfile.TemporaryDirectory(prefix="catalogs-", dir=data.root)
 
     def work(self, work):
         """peer -> `Result`, the peers taking turns."""
         results = {peer: self.known.get(self.key(work, peer)) or Result() for peer in work.peers}
         open_ones = [peer for peer in work.peers if not results[peer].runs]
-        with Place(work, self.data) as place:
+        with Place(work, self.data, Path(self.catalogs.name)) as place:
             for number in range(self.runs):
                 for peer in open_ones:
                     self.once(place, peer, results[peer], check=number == 0)

@@ -8,6 +8,7 @@ and backslashes where real ones have them, and some text that is not ASCII.
 import base64
 import functools
 import random
+import re
 
 SIZE = 1_500_000
 """Characters of each kind; cuts start anywhere in them."""
@@ -126,6 +127,12 @@ def pool(kind):
         parts.append(block())
         size += len(parts[-1])
     return "".join(parts)[:SIZE]
+
+
+def rare_word():
+    """A number of the logs that stands in few texts: cuts that hold this place of the pool."""
+    text = pool("log")
+    return re.compile(r"/(\d+) 200\n").search(text, SIZE // 2)[1]
 
 
 @functools.cache

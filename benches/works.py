@@ -3,6 +3,7 @@
 import dataclasses
 
 from measure import OURS, PI, PP
+from texts import rare_word
 
 LOOPS = ("json", "orjson", "msgspec")
 LIMIT = "read only"
@@ -25,6 +26,8 @@ class Work:
     how: dict = dataclasses.field(default_factory=dict)
     names: dict = dataclasses.field(default_factory=dict)
     """What a peer calls it, where that is not ``do``."""
+    catalog: bool = False
+    """Whether ours finds a catalog of the data, made when a work first asks for it."""
     given: tuple = ("file",)
     """What the request says about the data: "file", "folder", "root", "cwd", "id"."""
 
@@ -102,11 +105,28 @@ def listings():
         peers = (OURS, PI, *port, *LOOPS, LIMIT, "stat only")
         yield Work(f"list {name}, cold", "list", peers, name, given=where)
     yield Work("list D3, with progress", "list with progress", (OURS, PI), "D3", given=("folder",))
+    yield from catalogs()
     yield Work("first session of D1", "first", (OURS, PI), "D1", given=("root",))
     yield Work("find by id in D3", "find", (OURS, PI), "D3", given=("folder", "cwd", "id"))
     yield Work(
         "continue the newest of D3", "recent", (OURS, PI, PP, "stat only"), "D3", given=("folder", "cwd")
     )
+
+
+def catalogs():
+    """With a catalog in which nothing has to change."""
+    floor = "stat only"
+    for name, where in (("D1", "root"), ("D3", "folder")):
+        how = {"data": name, "given": (where,), "catalog": True}
+        names = {PI: "list", floor: "list"}
+        yield Work(f"catalog of {name}, nothing changed", "refresh", (OURS, floor), names=names, **how)
+        yield Work(f"list {name}, catalog", "list from catalog", (OURS, PI, floor), names=names, **how)
+    for kind, query in (
+        ("a rare word", {"query": rare_word()}),
+        ("common words", {"query": "parser session", "most": 50}),
+    ):
+        peers = (OURS, "orjson")
+        yield Work(f"search D1, {kind}", "search", peers, "D1", how=query, given=("root",), catalog=True)
 
 
 def appends(times):

@@ -9,6 +9,7 @@ import fcntl
 import gc
 import json
 import os
+import re
 import shutil
 import sys
 import uuid
@@ -16,6 +17,7 @@ from datetime import UTC, datetime
 
 import stopwatch
 from stopwatch import (
+    digest,
     digest_of_body,
     digest_of_file,
     digest_of_messages,
@@ -108,6 +110,27 @@ class Floor:
                 messages += sum(entry["type"] == "message" for entry in self.entries(path))
         return {"sessions": count, "messages": messages}
 
+    def search(self, request, clock):
+        """Parse everything, and look for the words in what was said."""
+        most = request.get("most")
+        words = [
+            re.compile(rf"(?<![^\W_]){word}(?![^\W_])", re.IGNORECASE) for word in request["query"].split()
+        ]
+        with clock:
+            hits = {
+                (os.path.basename(path), entry["id"]): None
+                for path in session_files(request)
+                for entry in self.entries(path)
+                for text in searched(entry)
+                if all(word.search(text) for word in words)
+            }
+        if most is not None:
+            return {"hits": min(most, len(hits)), **({"sound": True} if request.get("check") else {})}
+        answer = {"hits": len(hits)}
+        if request.get("check"):
+            answer["hash"] = digest(f"{file} {id}".encode() for file, id in sorted(hits))
+        return answer
+
     def append(self, request, clock, *, locked=False):
         path = os.path.join(request["folder"], "floor.jsonl")
         messages = [opening_message(), *(message(n) for n in range(request["times"]))]
@@ -142,6 +165,23 @@ class Floor:
             with open(path, "wb") as file:
                 file.writelines(self.dumps(entry) + b"\n" for entry in entries)
         return {"leaf": entries[-1]["id"], **checked(request, path)}
+
+
+def searched(entry):
+    """The texts of an entry that a search looks at: what was said, called and printed, and names."""
+    if entry["type"] == "session_info":
+        return [entry["name"]]
+    message = entry.get("message", {})
+    content = message.get("content", "")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    said = "\n".join([block["text"] for block in blocks if block["type"] == "text"])
+    sections = "\n".join(message.get("sections", {}).values())
+    calls = [called(block) for block in blocks if block["type"] == "toolCall"]
+    return [f"{said}\n{sections}", *calls]
+
+
+def called(block):
+    return "\n".join([block["name"], *map(str, block["arguments"].values())])
 
 
 def checked(request, path):
@@ -281,6 +321,7 @@ def works(peer):
         "path ids": floor.path,
         "list": floor.list,
         "append": floor.append,
+        "search": floor.search,
         "fork": floor.fork,
     }
     variants = {

@@ -1,10 +1,12 @@
 """sessiontree's part in the comparison."""
 
 import os
+import re
 import subprocess
 import sys
 
 from stopwatch import (
+    digest,
     digest_of_body,
     digest_of_file,
     digest_of_infos,
@@ -140,6 +142,74 @@ def first(request, clock):
     with clock:
         info = next(iter_sessions(request.get("folder")))
     return {"file": os.path.basename(info.path)}
+
+
+def agent_folders(request):
+    """The folders that hold a request's sessions."""
+    return [request["folder"] if "folder" in request else os.path.join(request["root"], "sessions")]
+
+
+def refresh(request, clock):
+    from sessiontree.catalog import Catalog
+
+    with Catalog() as catalog:
+        with clock:
+            report = catalog.refresh(agent_folders(request))
+        sizes = [session.info.size for session in catalog.sessions()]
+    return {"sessions": report.files, "bytes": sum(sizes)}
+
+
+def listed_from_catalog(request, clock):
+    from sessiontree.catalog import Catalog
+
+    with Catalog() as catalog, clock:
+        catalog.refresh(agent_folders(request))
+        infos = [session.info for session in catalog.sessions()]
+    if request.get("check") and shown(infos) != shown(fresh_infos(request)):
+        raise ValueError("the catalog lists something else than the files")
+    return {"sessions": len(infos), "messages": sum(info.message_count for info in infos)}
+
+
+def shown(infos):
+    """What a catalog keeps of what a listing shows."""
+    return [(i.path, i.id, i.name, i.message_count, i.first_message[:4096], i.modified_ms) for i in infos]
+
+
+def fresh_infos(request):
+    from sessiontree import SessionManager
+
+    return SessionManager.list_all(request.get("folder"))
+
+
+def search(request, clock):
+    from sessiontree.catalog import Catalog
+
+    most = request.get("most")
+    with Catalog() as catalog, clock:
+        hits = catalog.search(request["query"], limit=most, every_copy=True)
+    found = [(os.path.basename(hit.path), hit.entry_id) for hit in hits]
+    answer = {"hits": len(found)}
+    if not request.get("check"):
+        return answer
+    if most is None:
+        return {**answer, "hash": digest(f"{file} {id}".encode() for file, id in sorted(set(found)))}
+    # Which of many are best is a matter of taste; that they hold the words is not.
+    words = re.compile("|".join(request["query"].split()), re.IGNORECASE)
+    wanted = len(request["query"].split())
+    holds = [
+        len({word.lower() for word in words.findall(text_of(*place))}) == wanted for place in places(hits)
+    ]
+    return {**answer, "sound": all(holds)}
+
+
+def places(hits):
+    return [(hit.path, hit.entry_id) for hit in hits]
+
+
+def text_of(path, id):
+    """The line of an entry."""
+    with open(path, encoding="utf-8") as file:
+        return next(line for line in file if f'"id":"{id}"' in line)
 
 
 def find(request, clock):
@@ -282,6 +352,9 @@ WORKS = {
     "tree": tree,
     "list": listed,
     "list with progress": listed_with_progress,
+    "refresh": refresh,
+    "list from catalog": listed_from_catalog,
+    "search": search,
     "first": first,
     "find": find,
     "recent": recent,
