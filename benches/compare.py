@@ -16,11 +16,12 @@ docs/benchmarks.md says what each row means.
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 
 import growth
 from generate import MB, Data
-from measure import OURS, PI, Measurer, judge, machine
+from measure import OURS, PI, Measurer, SkippedError, judge, machine
 from works import works
 
 
@@ -114,24 +115,33 @@ def main():
         parser.error("no work has such a name: " + ", ".join(w.name for w in works(scale)))
     data = Data(scale)
     if options.smoke:
-        rows = [row for work in wanted for row in rows_of(work, *Measurer(data, runs).work(work))]
+        measurer = Measurer(data, runs)
+        rows = [row for work in wanted for row in rows_of(work, *measurer.work(work))]
         print(f"{len(wanted)} works, {sum(row['correct'] is True for row in rows)} answers that agree")
         return report(rows)
     print(json.dumps(machine(), ensure_ascii=False), flush=True)
-    rows = [] if options.growth else table(Measurer(data, runs), wanted)
+    start, skipped = time.monotonic(), []
+    rows = [] if options.growth else table(Measurer(data, runs), wanted, skipped)
     if options.growth or not options.only:
-        rows += growth.table(Measurer(data, runs), scale)
+        rows += growth.table(Measurer(data, runs), scale, skipped)
+    print(f"\n{(time.monotonic() - start) / 60:.1f} minutes")
+    print("".join(f"skipped: {text}\n" for text in skipped), end="")
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return report(rows)
 
 
-def table(measurer, wanted):
-    """Measure and print; the rows."""
+def table(measurer, wanted, skipped):
+    """Measure and print; the rows. What there is no room for goes to ``skipped``."""
     rows = []
     for work in wanted:
-        results, facts = measurer.work(work)
+        try:
+            results, facts = measurer.work(work)
+        except SkippedError as why:
+            skipped.append(f"{work.name}: {why}")
+            print(skipped[-1], flush=True)
+            continue
         print(heading(work, facts), flush=True)
         for row in rows_of(work, results, facts):
             rows.append(row)

@@ -22,6 +22,7 @@ each: the measurements are checked against it.
 """
 
 import argparse
+import dataclasses
 import functools
 import hashlib
 import json
@@ -31,6 +32,7 @@ import random
 import shutil
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -51,6 +53,8 @@ START = 1_767_225_600_000
 
 AGENT = {"api": "anthropic-messages", "provider": "anthropic", "model": "claude-sonnet-4-5"}
 PLACE = "/home/dev/projects/app"
+TINY_ENTRY = 300
+"""More bytes than an entry of `tiny_entries` has."""
 
 
 class Session:
@@ -381,15 +385,28 @@ def many_sessions(root, count, size, folders, scale):
     return facts
 
 
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a file or folder is made: its name, the function that makes it at a path, about how big it gets."""
+
+    name: str
+    make: Callable
+    bytes: int
+
+
 def recipes(divisor):
-    """name -> (file or folder name, function that makes it at a path)."""
+    """name -> `Recipe`."""
     part = functools.partial
 
-    def file(name, make, *args, **how):
-        return name, (f"{name}.jsonl", part(make, *args, **how))
+    def file(name, make, **how):
+        size = how["size"] if "size" in how else how["count"] * TINY_ENTRY
+        return name, Recipe(f"{name}.jsonl", part(make, **how), size)
 
-    def folder(name, *args):
-        return name, (name, part(many_sessions_at, args))
+    def folder(name, count, size, *args):
+        # What the last turn adds, and the rest of the last block on the disk.
+        return name, Recipe(
+            name, part(many_sessions_at, (count, size, *args)), count * (size * 3 // 2 + 4096)
+        )
 
     return dict(
         [
@@ -432,14 +449,26 @@ class Data:
         self.facts_file = self.root / "facts.json"
 
     def path(self, name):
-        return self.root / self.recipes[name][0]
+        return self.root / self.recipes[name].name
+
+    def to_make(self, name):
+        """About how many bytes must be written before the file can be used."""
+        return 0 if self.is_made(name) else self.recipes[name].bytes
+
+    def is_made(self, name):
+        return self.known().get(name, {}).get("by") == made_by() and self.path(name).exists()
+
+    def remove(self, name):
+        """Give the room back; what is asked for again is made again."""
+        path = self.path(name)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def facts(self, name):
         """What is in the file; it is made if it is not there, or not by this code."""
-        known = self.known()
-        if known.get(name, {}).get("by") == made_by() and self.path(name).exists():
-            return known[name]
-        return self.make(name)
+        return self.known()[name] if self.is_made(name) else self.make(name)
 
     def known(self):
         try:
@@ -449,10 +478,10 @@ class Data:
         return facts if isinstance(facts, dict) else {}
 
     def make(self, name):
-        path, (_, recipe) = self.path(name), self.recipes[name]
+        path, recipe = self.path(name), self.recipes[name]
         self.root.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(path, ignore_errors=True)
-        facts = {**recipe(path=path), "by": made_by()}
+        facts = {**recipe.make(path=path), "by": made_by()}
         known = {**self.known(), name: facts}
         beside = self.facts_file.with_suffix(".new")
         beside.write_text(json.dumps(known, indent=1))

@@ -3,7 +3,7 @@
 import dataclasses
 
 from generate import GROWTH, MB, SCALES
-from measure import OURS
+from measure import OURS, SkippedError
 from works import Work
 
 TINY = 200
@@ -54,22 +54,35 @@ SERIES = (
 )
 
 
-def table(measurer, scale):
-    """Measure and print; the rows, as in the other table."""
-    from compare import rows_of, span
-
+def table(measurer, scale, skipped):
+    """Measure and print; the rows, as in the other table. One size is on the disk at a time."""
     rows = []
     for title, letter, unit, columns in SERIES:
         print(f"\ngrowth with {title}", flush=True)
         for number in GROWTH[SCALES[scale]][letter]:
             name = f"{letter}{number}{unit}"
-            cells = []
-            for column, work in columns(name).items():
-                results, facts = measurer.work(work)
-                (row,) = rows_of(work, results, facts)
-                rows.append(row)
-                cells.append(f"{column} {span(row['seconds']) if row['seconds'] else row['error']}")
-                if column == "open":
-                    cells.append(f"more memory {row['extra_mb']:.1f} MB")
-            print(f"  {number:>7,}{unit} ({facts['bytes'] / MB:.4g} MB): " + ", ".join(cells), flush=True)
+            try:
+                cells, size = measured(measurer, columns(name), rows)
+            except SkippedError as why:
+                skipped.append(f"growth: {name}: {why}")
+                print(f"  {number:>7,}{unit}: skipped: {why}", flush=True)
+            else:
+                print(f"  {number:>7,}{unit} ({size / MB:.4g} MB): " + ", ".join(cells), flush=True)
+            finally:
+                measurer.data.remove(name)
     return rows
+
+
+def measured(measurer, works, rows):
+    """The cells of one line, and the size of its files; the rows are added to ``rows``."""
+    from compare import rows_of, span
+
+    cells = []
+    for column, work in works.items():
+        results, facts = measurer.work(work)
+        (row,) = rows_of(work, results, facts)
+        rows.append(row)
+        cells.append(f"{column} {span(row['seconds']) if row['seconds'] else row['error']}")
+        if column == "open" and row["extra_mb"] is not None:
+            cells.append(f"more memory {row['extra_mb']:.1f} MB")
+    return cells, facts["bytes"]

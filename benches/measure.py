@@ -19,12 +19,18 @@ VENV = HERE / ".venv-peers"
 PORT = "pp-coding-agent==0.2.2"
 WANTED = (PORT, "msgspec==0.20.0", "orjson")
 TIMEOUT = 600
+SPARE = 2 << 30
+"""Bytes of the disk that stay free."""
 
 OURS, PI, PP = "sessiontree", "pi 1.6.0", "pp 0.2.2"
 
 
 class UnavailableError(Exception):
     """A peer cannot run here; the text says why."""
+
+
+class SkippedError(Exception):
+    """A work is not done; the text says why."""
 
 
 @functools.cache
@@ -234,7 +240,12 @@ class Measurer:
         self.catalogs = tempfile.TemporaryDirectory(prefix="catalogs-", dir=data.root)
 
     def work(self, work):
-        """peer -> `Result`, the peers taking turns."""
+        """peer -> `Result`, the peers taking turns.
+
+        Raises:
+            SkippedError: The disk has no room for the work's files.
+        """
+        self.check_room(work)
         results = {peer: self.known.get(self.key(work, peer)) or Result() for peer in work.peers}
         open_ones = [peer for peer in work.peers if not results[peer].runs]
         with Place(work, self.data, Path(self.catalogs.name)) as place:
@@ -244,6 +255,18 @@ class Measurer:
         for peer in open_ones:
             self.known[self.key(work, peer)] = results[peer]
         return results, place.facts
+
+    def check_room(self, work):
+        """Make sure that a work does not fill the disk up."""
+        if work.data is None:
+            return
+        size = self.data.recipes[work.data].bytes
+        copies = 2 if work.scratch == "folder" else 1 if work.scratch in ("copy", "grown") else 0
+        needed = self.data.to_make(work.data) + (copies + work.catalog) * size
+        free = shutil.disk_usage(self.data.root).free
+        if needed + SPARE > free:
+            gb = 1e9
+            raise SkippedError(f"it needs {needed / gb:.1f} GB, and {free / gb:.1f} GB are free")
 
     def key(self, work, peer):
         if peer == OURS or work.scratch == "grown":
