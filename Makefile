@@ -8,7 +8,7 @@ RUST := Cargo.toml $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
 export CARGO_TERM_QUIET ?= true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo lint audit format stubs conformance interop fuzz bench torture clean
+.PHONY: help setup build test demo lint audit format stubs conformance interop fuzz bench arm torture clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,12 @@ fuzz: build ## random sessions and steps to both, for SECONDS=60
 
 bench: build ## sessiontree beside pi, the best Python port and the floors (QUICK=1: five minutes)
 	$(BIN)/python benches/compare.py $(if $(QUICK),--quick) --json benches/results/compare.jsonl
+
+arm: ## run the core's tests as 64-bit Arm code (needs qemu-user)
+	rustup target add aarch64-unknown-linux-musl
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64 \
+	cargo test -p sessiontree-core --lib --target aarch64-unknown-linux-musl
 
 torture: build ## failing calls, kills, damage, many writers, counted in docs/reliability.md (QUICK=1: two minutes)
 	PYTHONPATH=tests $(BIN)/python -m reliability.torture $(if $(QUICK),--quick) --write docs/reliability.md

@@ -15,6 +15,10 @@
 //! after `\u`. At the first such fault the tokens end. Bytes outside strings are not checked; every
 //! run of bytes that are no operators and no white space begins with a token, and the grammar has
 //! to look at the whole run.
+#![cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, unused_macros)
+)]
 
 /// How many bytes are searched at once. The places of a window's tokens stay in the first-level
 /// cache beside its text.
@@ -148,6 +152,8 @@ enum Set {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon,
 }
 
 impl Vectors {
@@ -163,6 +169,9 @@ impl Vectors {
                 return Some(Self(Set::Avx2));
             }
         }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        return Some(Self(Set::Neon));
+        #[cfg(not(all(target_arch = "aarch64", target_endian = "little")))]
         None
     }
 
@@ -175,7 +184,7 @@ impl Vectors {
             avx512::present().then_some(Set::Avx512),
         ];
         #[cfg(not(target_arch = "x86_64"))]
-        let sets: [Option<Set>; 0] = [];
+        let sets = [Self::best().map(|best| best.0)];
         sets.into_iter().flatten().map(Self).collect()
     }
 
@@ -201,6 +210,9 @@ impl Vectors {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { avx512::tokens(window, newlines, carry, out) },
+            // SAFETY: the target has it.
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Set::Neon => unsafe { neon::tokens(window, newlines, carry, out) },
         };
         out.bytes[out.count % ROOM] = Tokens::MARK;
         fault
@@ -253,7 +265,13 @@ macro_rules! search {
             *carry = state;
             None
         }
+    };
+}
 
+/// A question that needs carry-less products.
+#[cfg(target_arch = "x86_64")]
+macro_rules! prefix_xor {
+    ($features:literal) => {
         /// Each bit is the sum, mod 2, of the bits up to it.
         #[inline]
         #[target_feature(enable = $features)]
@@ -269,20 +287,35 @@ macro_rules! search {
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 #[cfg(test)]
 mod tests;
 
+/// Appends the bytes whose bits are set, one by one, and their places, counted from `at`.
+// It is compiled with the instructions of the function that it becomes a part of.
+#[allow(clippy::inline_always)]
+#[inline(always)]
+fn push_each(bytes: &[u8; BLOCK], mut bits: u64, at: u16, out: &mut Tokens) {
+    let range = out.count..out.count + bits.count_ones() as usize;
+    let places = out.places.get_mut(range.clone()).unwrap_or_default();
+    let out_bytes = out.bytes.get_mut(range.clone()).unwrap_or_default();
+    for (place, byte) in places.iter_mut().zip(out_bytes) {
+        let bit = bits.trailing_zeros();
+        *place = at + bit as u16;
+        *byte = bytes[bit as usize & (BLOCK - 1)];
+        bits &= bits.wrapping_sub(1);
+    }
+    out.count = range.end;
+}
+
 /// For each low half of a byte: the white space that ends in it; 0xff is never asked for.
-#[cfg(target_arch = "x86_64")]
 const BLANKS: [u8; 16] = *b" \xff\xff\xff\xff\xff\xff\xff\xff\t\n\xff\xff\r\xff\xff";
 /// For each low half of a byte: the operator that ends in it, brackets as braces.
-#[cfg(target_arch = "x86_64")]
 const OPERATORS: [u8; 16] = *b"\0\0\0\0\0\0\0\0\0\0:{,}\0\0";
 /// Letters after a backslash, other than `u`: for each low and each high half of a byte the
 /// letters it can belong to, a bit for each high half. Only a letter has a bit in both.
-#[cfg(target_arch = "x86_64")]
 const ESCAPES_LOW: [u8; 16] = [
     0, 0, 0b1101, 0, 0b1000, 0, 0b100, 0, 0, 0, 0, 0, 0b10, 0, 0b100, 1,
 ];
-#[cfg(target_arch = "x86_64")]
 const ESCAPES_HIGH: [u8; 16] = [0, 0, 1, 0, 0, 0b10, 0b100, 0b1000, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -13,6 +13,7 @@ pub(super) fn present() -> bool {
 }
 
 search!("avx2,pclmulqdq,bmi1,bmi2,popcnt");
+prefix_xor!("avx2,pclmulqdq");
 
 #[derive(Clone, Copy)]
 struct Block(__m256i, __m256i);
@@ -125,21 +126,12 @@ fn operator(block: Block) -> u64 {
 /// Appends the bytes whose bits are set, and their places, counted from `at`.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,popcnt")]
-fn push(block: Block, mut bits: u64, at: u16, out: &mut Tokens) {
+fn push(block: Block, bits: u64, at: u16, out: &mut Tokens) {
     let mut bytes = [0; BLOCK];
     // SAFETY: there is room for twice 32 bytes, at any alignment.
     unsafe {
         _mm256_storeu_si256(bytes.as_mut_ptr().cast(), block.0);
         _mm256_storeu_si256(bytes.as_mut_ptr().add(32).cast(), block.1);
     }
-    let range = out.count..out.count + bits.count_ones() as usize;
-    let places = out.places.get_mut(range.clone()).unwrap_or_default();
-    let out_bytes = out.bytes.get_mut(range.clone()).unwrap_or_default();
-    for (place, byte) in places.iter_mut().zip(out_bytes) {
-        let bit = bits.trailing_zeros();
-        *place = at + bit as u16;
-        *byte = bytes[bit as usize & (BLOCK - 1)];
-        bits &= bits.wrapping_sub(1);
-    }
-    out.count = range.end;
+    super::push_each(&bytes, bits, at, out);
 }

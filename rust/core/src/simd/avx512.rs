@@ -14,6 +14,7 @@ pub(super) fn present() -> bool {
 }
 
 search!("avx512f,avx512bw,avx512vbmi2,pclmulqdq,bmi1,bmi2,popcnt");
+prefix_xor!("avx512f,pclmulqdq");
 
 type Block = __m512i;
 
