@@ -10,7 +10,6 @@ use crate::header;
 use crate::parallel::{self, Ready};
 use crate::place;
 use crate::summary::{self, Reader, Summary};
-use std::cmp::Reverse;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
@@ -96,6 +95,9 @@ pub struct Files {
     found: Vec<Candidate>,
     troubles: Vec<Trouble>,
     next: usize,
+    /// Up to here files stand where the order wants them; behind it they are sorted when their turn
+    /// comes, since who looks for one session seldom needs the others.
+    settled: usize,
 }
 
 impl Files {
@@ -116,6 +118,7 @@ impl Files {
             found: Vec::new(),
             troubles: Vec::new(),
             next: 0,
+            settled: 0,
         };
         let (names, folders) = look_into(root, options.depth).map_err(|e| Error::io(e, root))?;
         files.folders.push(root.to_owned());
@@ -124,7 +127,6 @@ impl Files {
         if options.order != Order::Name {
             files.take_times(go_on)?;
         }
-        files.sort();
         Ok(files)
     }
 
@@ -200,23 +202,38 @@ impl Files {
         path.push(&file.name);
     }
 
-    fn sort(&mut self) {
-        let folders = &self.folders;
+    /// Brings the files before `end` that are not settled yet into their order.
+    fn settle(&mut self, end: usize) {
+        let (folders, order) = (&self.folders, self.options.order);
         let place = |file: &Candidate| folders[file.folder].as_os_str();
-        self.found.sort_unstable_by(|a, b| {
-            let by_name = (&a.name, place(a)).cmp(&(&b.name, place(b)));
-            match self.options.order {
-                Order::Name => by_name,
-                Order::Recent => b.mtime.cmp(&a.mtime).then(by_name),
-                Order::Listed => b.mtime.cmp(&a.mtime).then(by_name.reverse()),
+        self.found[self.settled..end].sort_unstable_by(|a, b| {
+            let by_name = || (&a.name, place(a)).cmp(&(&b.name, place(b)));
+            match order {
+                Order::Name => by_name(),
+                Order::Recent => b.mtime.cmp(&a.mtime).then_with(by_name),
+                Order::Listed => b.mtime.cmp(&a.mtime).then_with(|| by_name().reverse()),
             }
         });
+        self.settled = end;
+    }
+
+    fn settle_all(&mut self) {
+        if self.settled < self.found.len() {
+            self.settle(self.found.len());
+        }
     }
 
     /// Puts the files first whose names say that they hold the session with this id.
     pub fn prefer(&mut self, id: &[u8]) {
-        let files = &mut self.found[self.next..];
-        files.sort_by_key(|file| Reverse(names_id(&file.name, id)));
+        let mut end = self.next;
+        for at in self.next..self.found.len() {
+            if names_id(&self.found[at].name, id) {
+                self.found.swap(end, at);
+                end += 1;
+            }
+        }
+        self.settled = self.next;
+        self.settle(end);
     }
 
     /// What the files that are not read yet look like, in their order; nothing but names where the
@@ -270,6 +287,7 @@ impl Files {
         bytes: u64,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<Shown>> {
+        self.settle_all();
         let end = self.batch_end(count, bytes);
         let mut all = Vec::with_capacity(end - self.next);
         self.read(end, go_on, &mut |ready| {
@@ -290,6 +308,7 @@ impl Files {
         go_on: &mut dyn FnMut() -> bool,
         take: &mut dyn FnMut(Vec<Shown>) -> bool,
     ) -> Result<()> {
+        self.settle_all();
         let mut read = 0;
         let result = self.read(self.found.len(), go_on, &mut |ready| {
             let ready: Vec<_> = ready.collect();
@@ -338,7 +357,11 @@ impl Files {
         id: Option<&[u8]>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Option<(PathBuf, Summary)>> {
-        while let Some(file) = self.found.get(self.next) {
+        while self.next < self.found.len() {
+            if self.next == self.settled {
+                self.settle_all();
+            }
+            let file = &self.found[self.next];
             if self.next.is_multiple_of(STATS) && !go_on() {
                 return Err(ErrorKind::Cancelled.into());
             }

@@ -74,7 +74,8 @@ pub(crate) fn each<S, R: Send>(
         while handles.iter().any(|handle| !handle.is_finished()) {
             thread::park_timeout(LOOK);
             let ended = stop.load(Ordering::Relaxed);
-            if !ended && !(hand_out(&done, take) && go_on()) {
+            let settled = ended || (hand_out(&done, take) && go_on());
+            if !settled {
                 stop.store(true, Ordering::Relaxed);
             }
         }

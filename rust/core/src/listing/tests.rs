@@ -172,6 +172,24 @@ fn a_name_that_tells_the_id_is_looked_at_first_but_the_header_decides() {
 }
 
 #[test]
+fn preferred_files_come_first_and_the_others_in_their_order() {
+    let root = tempfile::tempdir().unwrap();
+    for name in ["c", "x_b", "a", "b", "y_b", "d"] {
+        write(root.path(), &format!("{name}.jsonl"), name, 1);
+    }
+    for (read, wanted) in [
+        (0, "b x_b y_b a c d"),
+        (1, "b x_b y_b c d"),
+        (2, "x_b y_b c d"),
+    ] {
+        let mut files = find(root.path(), Order::Name, Depth::Own);
+        files.summaries(read, u64::MAX, &mut || true).unwrap();
+        files.prefer(b"b");
+        assert_eq!(ids(&mut files, 9).join(" "), wanted);
+    }
+}
+
+#[test]
 fn a_folder_that_cannot_be_read_is_an_error() {
     let root = tempfile::tempdir().unwrap();
     let missing = root.path().join("missing");
