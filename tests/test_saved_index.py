@@ -3,17 +3,19 @@
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
-from sessiontree import SessionManager
+from sessiontree import SessionFileLostError, SessionManager
 
 HEADER = b'{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/code"}\n'
 FILLER = "x" * 500
 TRAPS = (
     "again", "grown", "edited", "rewritten", "truncated", "renamed", "copied", "corrupt", "torn",
-    "together", "readonly", "off", "odd", "touched", "lenient",
+    "together", "processes", "readonly", "full", "off", "odd", "touched", "lenient", "moved", "other",
 )  # fmt: skip
 
 
@@ -220,11 +222,102 @@ def test_many_open_and_save_at_once(path, cache):
     assert saved_end(opened(path)) == path.stat().st_size
 
 
+OPENING = """
+import sys
+from sessiontree import SessionManager
+for _ in range(5):
+    session = SessionManager.open(sys.argv[1], read_only=True)
+    assert session.get_entry_count() == 7000, session.get_entry_count()
+print(session.get_leaf_id())
+"""
+
+
+def opened_elsewhere(path, before=""):
+    """A process that opens the file and saves its index."""
+    command = [sys.executable, "-c", before + OPENING, str(path)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@trap("processes")
+def test_processes_open_and_save_at_once(path, cache):
+    """Each reads a whole index or none, and one stands there in the end."""
+    shutil.rmtree(cache)
+    processes = [opened_elsewhere(path) for _ in range(3)]
+    for process in processes:
+        assert process.communicate() == (f"{6999:08x}\n", "")
+    assert [p.suffix for p in (cache / "index").iterdir()] == [".index"]
+    assert saved_end(opened(path)) == path.stat().st_size
+
+
 def test_a_cache_that_cannot_be_written_is_nobodys_trouble(folder, cache):
     """The session opens all the same."""
     cache.write_bytes(b"a file in the folder's place")
     assert saved_end(opened(folder / "readonly.jsonl")) == 0
     assert cache.read_bytes() == b"a file in the folder's place"
+
+
+@pytest.mark.parametrize("kind", ["folder", "system"])
+def test_a_read_only_cache_is_nobodys_trouble(folder, cache, monkeypatch, kind):
+    """A folder that takes no files, or a file system that takes none, stays as it is."""
+    if kind == "system":
+        if not os.path.ismount("/proc"):
+            pytest.skip("there is no file system at hand that nobody can write")
+        monkeypatch.setenv("SESSIONTREE_CACHE_DIR", "/proc/sessiontree")
+        assert saved_end(opened(folder / "readonly.jsonl")) == 0
+        return
+    index = cache / "index"
+    index.mkdir(parents=True)
+    index.chmod(0o500)
+    if os.access(index, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    assert saved_end(opened(folder / "readonly.jsonl")) == 0
+    assert list(index.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of a process")
+def test_a_full_disk_leaves_nothing_behind(folder, cache):
+    """An index that cannot be written whole is not there at all, and the session is open."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+    process = opened_elsewhere(folder / "full.jsonl", limit)
+    assert process.communicate() == (f"{6999:08x}\n", "")
+    assert list((cache / "index").iterdir()) == []
+
+
+def edited_and_grown(path, old, new):
+    """Change lines in the middle, in place, and append one: both ends of the saved part stay."""
+    data = path.read_bytes()
+    assert len(old) == len(new)
+    with path.open("r+b") as file:
+        file.seek(data.index(old))
+        file.write(new)
+        file.seek(0, os.SEEK_END)
+        file.write(line(7000))
+
+
+@trap("moved")
+def test_a_line_that_is_not_where_the_index_says_is_scanned_for(path):
+    """All bodies, read alone or together, are those of the file."""
+    old = line(3000) + line(3001)
+    edited_and_grown(path, old, line(3000, "m" * 480) + line(3001, "n" * 520))
+    session = SessionManager.open(path, read_only=True)
+    assert saved_end(session) > 0
+    assert session.get_entry(f"{3001:08x}")["message"]["content"] == "n" * 520
+    assert saved_end(session) == 0
+    assert session.get_entry_count() == 7001
+    assert facts(session) == facts(SessionManager.open(path, read_only=True, cache=False))
+
+
+@trap("other")
+def test_another_entry_than_the_index_says_is_an_error_once(path):
+    """Rows that were given out would mean something else; the next open scans."""
+    edited_and_grown(path, line(3000), line(0x7777))
+    session = SessionManager.open(path, read_only=True)
+    assert saved_end(session) > 0
+    with pytest.raises(SessionFileLostError, match="the file changed since it was read"):
+        list(session.get_entries())
+    again = opened(path)
+    assert saved_end(again) == 0
+    assert again.get_entry(f"{0x7777:08x}") is not None
 
 
 def test_it_can_be_turned_off(folder, cache, monkeypatch):

@@ -13,18 +13,23 @@
 //! What lies behind the saved end is scanned as ever. Trouble with the cache (a folder that cannot be
 //! written, a full disk) is nobody's trouble: the session is scanned.
 
-use crate::error::{Error, Result};
+use crate::Row;
+use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::index::saved::{In, Out};
 use crate::lines::{self, Line, Source};
 use crate::place as files;
-use crate::store::{Backing, Options, Report, Skipped, Store};
+use crate::store::{Backing, Options, Report, Skipped, Store, Tail};
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
 
 /// Changes with every change of what is written here or in the index's columns.
 const MAGIC: &[u8; 8] = b"STINDEX1";
@@ -102,11 +107,10 @@ fn seams<S: Source + ?Sized>(source: &S, end: u64) -> io::Result<Option<(u64, u6
 /// The saved index of a file, if there is one and it can be believed.
 pub(crate) fn load(folder: &Path, path: &Path, file: &File, meta: &Metadata) -> Option<Saved> {
     let stamp = stamp(meta).filter(|stamp| stamp.size >= SMALLEST)?;
-    let bytes = fs::read(place(folder, path)).ok()?;
-    let rest = bytes.strip_prefix(MAGIC)?;
-    let mut input = In(rest);
-    let sum = input.number()?;
-    if xxh3_64(input.0) != sum || input.bytes()? != path.as_os_str().as_encoded_bytes() {
+    let (mut saved, length) = open_saved(&place(folder, path))?;
+    let (magic, sum) = (eight(&mut saved)?, eight(&mut saved)?);
+    let mut input = In::new(saved, length.checked_sub(16)?);
+    if magic != *MAGIC || input.bytes()? != path.as_os_str().as_encoded_bytes() {
         return None;
     }
     let then = Stamp {
@@ -133,13 +137,25 @@ pub(crate) fn load(folder: &Path, path: &Path, file: &File, meta: &Metadata) -> 
         .0
         .checked_add(header.1)
         .is_some_and(|end| end <= sealed_end);
-    (input.0.is_empty() && inside).then_some(Saved {
+    let sound = input.finish()? == u64::from_le_bytes(sum) && inside;
+    sound.then_some(Saved {
         index,
         report,
         sealed_end,
         lines,
         header,
     })
+}
+
+fn open_saved(place: &Path) -> Option<(File, u64)> {
+    let (file, meta) = files::open_to_read(place).ok()?;
+    Some((file, meta.len()))
+}
+
+fn eight(file: &mut File) -> Option<[u8; 8]> {
+    let mut bytes = [0; 8];
+    file.read_exact(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn is_believed(then: Stamp, saved_at: u64, now: Stamp) -> bool {
@@ -153,7 +169,7 @@ fn is_believed(then: Stamp, saved_at: u64, now: Stamp) -> bool {
     unchanged || now.size > then.size
 }
 
-fn read_report(input: &mut In<'_>) -> Option<Report> {
+fn read_report<R: Read>(input: &mut In<R>) -> Option<Report> {
     let mut report = Report {
         skipped: input.number()?,
         blank: input.number()?,
@@ -164,7 +180,7 @@ fn read_report(input: &mut In<'_>) -> Option<Report> {
         report.skipped_lines.push(Skipped {
             line: input.number()?,
             byte: input.number()?,
-            reason: String::from_utf8(input.bytes()?.to_vec()).ok()?.into(),
+            reason: String::from_utf8(input.bytes()?).ok()?.into(),
         });
     }
     Some(report)
@@ -183,22 +199,17 @@ fn write_report(out: &mut Out, report: &Report) {
 }
 
 /// What is to be saved: a [`Saved`] that still belongs to its store.
-pub(crate) struct ToSave<'a> {
-    pub index: &'a Index,
-    pub report: &'a Report,
-    pub sealed_end: u64,
-    pub lines: u64,
-    pub header: (u64, u64),
+struct ToSave<'a> {
+    index: &'a Index,
+    report: &'a Report,
+    sealed_end: u64,
+    lines: u64,
+    header: (u64, u64),
 }
 
-/// Saves an index, if the file is worth it and has been quiet long enough to be believed later.
-pub(crate) fn save(folder: &Path, path: &Path, file: &File, what: &ToSave<'_>) {
-    // Nobody's trouble, see above.
-    let _ = try_save(folder, path, file, what);
-}
-
-fn try_save(folder: &Path, path: &Path, file: &File, what: &ToSave<'_>) -> io::Result<()> {
-    let at = now();
+/// Saves an index, if the file is worth it and has been quiet long enough to be believed later; `at`
+/// is what the clock says.
+fn save(folder: &Path, path: &Path, file: &File, what: &ToSave<'_>, at: u64) -> io::Result<()> {
     let Some(stamp) = stamp(&file.metadata()?) else {
         return Ok(());
     };
@@ -302,9 +313,10 @@ impl Store {
             return Self::open_with(path, file, &meta, options, None, go_on);
         }
         let saved = load(cache, path, &file, &meta);
-        let store = Self::open_with(path, file, &meta, options, saved, go_on)?;
+        let mut store = Self::open_with(path, file, &meta, options, saved, go_on)?;
+        store.saved_in = (store.saved_end > 0).then(|| place(cache, path));
         if store.sealed_end - store.saved_end >= SAVE_AFTER {
-            store.save_index(cache);
+            store.save_index(cache, now());
         }
         Ok(store)
     }
@@ -337,7 +349,64 @@ impl Store {
         Ok(())
     }
 
-    fn save_index(&self, cache: &Path) {
+    /// Reads lines that are checked as they are read. Where one is not what the saved index says, that
+    /// is given up for a scan, and the lines are read again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] if the scan finds other entries than the saved index told: rows that were
+    /// given out before would mean something else.
+    pub fn read_checked<R>(
+        &mut self,
+        mut read: impl FnMut(&Self) -> Result<R>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<R> {
+        match read(self) {
+            Err(error) if matches!(error.kind(), ErrorKind::Lost { .. }) => {
+                if self.scan_anew(go_on)? {
+                    read(self)
+                } else {
+                    Err(error)
+                }
+            }
+            result => result,
+        }
+    }
+
+    /// Scans what a saved index was believed for, and takes over what is found where the entries are
+    /// the same. The saved index is removed.
+    fn scan_anew(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
+        let (Some(saved), Backing::File(file)) = (self.saved_in.take(), &self.backing) else {
+            return Ok(false);
+        };
+        let _ = fs::remove_file(saved);
+        let source = Backing::File(file.try_clone().map_err(|e| Error::io(e, &self.path))?);
+        let mut fresh = Self::empty(self.path.clone(), Backing::Memory(Vec::new()), self.options);
+        fresh.scan_lines(&source, false, true, go_on)?;
+        fresh.scan_blocks(&source, self.sealed_end, go_on)?;
+        if self.tail == Tail::Whole {
+            let text = self.read(self.sealed_end, self.end - self.sealed_end)?;
+            fresh.take(&Line {
+                offset: self.sealed_end,
+                number: fresh.lines + 1,
+                length: text.len() as u64,
+                bytes: &text,
+                terminated: false,
+            })?;
+        }
+        let rows = 0..self.index.len() as Row;
+        let same = fresh.sealed_end == self.sealed_end
+            && fresh.index.len() == self.index.len()
+            && rows
+                .into_iter()
+                .all(|row| fresh.index.id(row) == self.index.id(row));
+        if same {
+            (self.index, self.report, self.lines) = (fresh.index, fresh.report, fresh.lines);
+            self.saved_end = 0;
+        }
+        Ok(same)
+    }
+
+    fn save_index(&self, cache: &Path, at: u64) {
         if let (Backing::File(file), Some(header)) = (&self.backing, self.header) {
             let what = ToSave {
                 index: &self.index,
@@ -346,7 +415,8 @@ impl Store {
                 lines: self.lines,
                 header,
             };
-            save(cache, &self.path, file, &what);
+            // Nobody's trouble, see above.
+            let _ = save(cache, &self.path, file, &what, at);
         }
     }
 }

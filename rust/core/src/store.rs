@@ -112,6 +112,8 @@ pub struct Store {
     pub(crate) lines: u64,
     /// Up to here a saved index was believed; 0 without one.
     pub(crate) saved_end: u64,
+    /// The saved index that was believed.
+    pub(crate) saved_in: Option<PathBuf>,
     pub(crate) header: Option<(u64, u64)>,
     /// The header's line.
     header_text: Vec<u8>,
@@ -138,6 +140,7 @@ impl Store {
             end: 0,
             lines: 0,
             saved_end: 0,
+            saved_in: None,
             header: None,
             header_text: Vec::new(),
             session: Vec::new(),
@@ -223,7 +226,7 @@ impl Store {
     }
 
     /// Takes line by line what lies behind `sealed_end`; with `to_header` only up to the header.
-    fn scan_lines(
+    pub(crate) fn scan_lines(
         &mut self,
         source: &Backing,
         whole_tail: bool,

@@ -86,11 +86,11 @@ impl Store {
         let mut buffer = Vec::new();
         let mut rest = rows;
         while !rest.is_empty() {
-            let ranges = self.long(py, |core, _| {
+            let ranges = self.long(py, |core, go_on| {
                 let last = core.index().len() as Row;
                 let known = rest.iter().take_while(|&&row| row < last);
                 let known = known.take(1024).count();
-                core.read_group(&rest[..known], &mut buffer)
+                core.read_checked(|core| core.read_group(&rest[..known], &mut buffer), go_on)
             })?;
             if ranges.is_empty() {
                 return Err(no_row());

@@ -217,9 +217,18 @@ impl Store {
     }
 
     fn line<'py>(&self, py: Python<'py>, row: Row) -> PyResult<Bound<'py, PyBytes>> {
-        self.at(py, row, |core| core.line(row))?
-            .map(|line| PyBytes::new(py, &line))
-            .map_err(|e| raise(py, &e))
+        let mut buffer = Vec::new();
+        if let Ok(ranges) = self.at(py, row, |core| core.read_group(&[row], &mut buffer))? {
+            let line = ranges.into_iter().next().unwrap_or_default();
+            return Ok(PyBytes::new(py, &buffer[line]));
+        }
+        // Where that fails, a scan may help, which takes its time.
+        let mut line = PyBytes::new(py, b"");
+        self.each_line(py, &[row], |_, bytes| {
+            line = PyBytes::new(py, bytes);
+            Ok(())
+        })?;
+        Ok(line)
     }
 
     fn read<'py>(

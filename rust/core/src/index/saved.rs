@@ -7,6 +7,8 @@ use super::{INTERNED, IdKey, Index, Interner, MISSING, canonical};
 use crate::Row;
 use crate::envelope::{Key, Kind, Role};
 use rustc_hash::FxHashMap;
+use std::io::Read;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes that are being written; numbers are little-endian.
 #[derive(Debug, Default)]
@@ -28,38 +30,113 @@ impl Out {
     }
 }
 
-/// Bytes that are being read.
-#[derive(Debug)]
-pub(crate) struct In<'a>(pub(crate) &'a [u8]);
+/// How much is read at once: little enough to stay in the second-level cache until it is a column.
+const CHUNK: usize = 1 << 16;
 
-impl<'a> In<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (head, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(head)
+/// Bytes that are being read, and their check sum so far.
+///
+/// They are not believed before the sum is known: no count in them makes room for more than there is.
+pub(crate) struct In<R> {
+    source: R,
+    /// Bytes that have not been read from the source.
+    left: u64,
+    buffer: Vec<u8>,
+    at: usize,
+    sum: Xxh3,
+}
+
+impl<R: Read> In<R> {
+    /// Reads the next `length` bytes of a source.
+    pub(crate) fn new(source: R, length: u64) -> Self {
+        Self {
+            source,
+            left: length,
+            buffer: Vec::with_capacity(CHUNK),
+            at: 0,
+            sum: Xxh3::new(),
+        }
+    }
+
+    /// The check sum of all bytes; none if some have not been asked for.
+    pub(crate) fn finish(self) -> Option<u64> {
+        (self.rest() == 0).then(|| self.sum.digest())
+    }
+
+    /// How many bytes have not been asked for.
+    fn rest(&self) -> u64 {
+        self.left + (self.buffer.len() - self.at) as u64
+    }
+
+    /// Sees to it that so many bytes, at most [`CHUNK`], lie in the buffer.
+    #[inline]
+    fn need(&mut self, length: usize) -> Option<()> {
+        if self.buffer.len() - self.at >= length {
+            return Some(());
+        }
+        self.refill(length)
+    }
+
+    #[cold]
+    fn refill(&mut self, length: usize) -> Option<()> {
+        if (length as u64) > self.rest() {
+            return None;
+        }
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        let before = self.buffer.len();
+        let more = self.left.min((CHUNK - before) as u64);
+        let read = self
+            .source
+            .by_ref()
+            .take(more)
+            .read_to_end(&mut self.buffer);
+        self.sum.update(&self.buffer[before..]);
+        self.left -= more;
+        (read.ok()? as u64 == more).then_some(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.need(N)?;
+        let bytes = self.buffer[self.at..].first_chunk().copied();
+        self.at += N;
+        bytes
     }
 
     pub(crate) fn number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+        self.array().map(u64::from_le_bytes)
     }
 
     fn length(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
     }
 
-    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&mut self) -> Option<Vec<u8>> {
         let length = self.length()?;
-        self.take(length)
+        self.column(length, |[byte]| byte)
     }
 
-    fn wide<T>(&mut self, count: usize, of: impl Fn([u8; 8]) -> T) -> Option<Vec<T>> {
-        let (items, _) = self.take(count.checked_mul(8)?)?.as_chunks::<8>();
-        Some(items.iter().map(|&item| of(item)).collect())
+    /// So many items of `N` bytes each.
+    fn column<const N: usize, T>(
+        &mut self,
+        count: usize,
+        of: impl Fn([u8; N]) -> T,
+    ) -> Option<Vec<T>> {
+        if count.checked_mul(N)? as u64 > self.rest() {
+            return None;
+        }
+        let mut all = Vec::with_capacity(count);
+        while all.len() < count {
+            self.need(N)?;
+            let (items, _) = self.buffer[self.at..].as_chunks::<N>();
+            let items = &items[..items.len().min(count - all.len())];
+            all.extend(items.iter().map(|&item| of(item)));
+            self.at += items.len() * N;
+        }
+        Some(all)
     }
 
     fn narrow(&mut self, count: usize) -> Option<Vec<u32>> {
-        let (items, _) = self.take(count.checked_mul(4)?)?.as_chunks::<4>();
-        Some(items.iter().map(|&item| u32::from_le_bytes(item)).collect())
+        self.column(count, u32::from_le_bytes)
     }
 
     fn rows(&mut self) -> Option<Vec<Row>> {
@@ -85,14 +162,14 @@ fn write_key(out: &mut Out, key: &Key) {
     }
 }
 
-fn read_key(input: &mut In<'_>) -> Option<Key> {
+fn read_key<R: Read>(input: &mut In<R>) -> Option<Key> {
     Some(match input.number()? {
         0 => Key::Missing,
         1 => Key::Null,
         2 => Key::Bool(false),
         3 => Key::Bool(true),
         4 => Key::Number(f64::from_bits(input.number()?)),
-        5 => Key::Text(input.bytes()?.into()),
+        5 => Key::Text(input.bytes()?.as_slice().into()),
         6 => Key::Opaque,
         _ => return None,
     })
@@ -111,7 +188,11 @@ fn is_id(id: IdKey, keys: usize) -> bool {
     id.0 & INTERNED == 0 || ((id.0 & !INTERNED) as usize) < keys
 }
 
-fn read_groups(input: &mut In<'_>, keys: usize, rows: usize) -> Option<FxHashMap<IdKey, Vec<Row>>> {
+fn read_groups<R: Read>(
+    input: &mut In<R>,
+    keys: usize,
+    rows: usize,
+) -> Option<FxHashMap<IdKey, Vec<Row>>> {
     let mut groups = FxHashMap::default();
     for _ in 0..input.number()? {
         let id = IdKey(input.number()?);
@@ -124,7 +205,7 @@ fn read_groups(input: &mut In<'_>, keys: usize, rows: usize) -> Option<FxHashMap
     Some(groups)
 }
 
-fn read_interner(input: &mut In<'_>) -> Option<Interner> {
+fn read_interner<R: Read>(input: &mut In<R>) -> Option<Interner> {
     let mut interner = Interner::default();
     for n in 0..u32::try_from(input.number()?).ok()? {
         let key = read_key(input)?;
@@ -134,6 +215,11 @@ fn read_interner(input: &mut In<'_>) -> Option<Interner> {
         interner.keys.push(key);
     }
     Some(interner)
+}
+
+/// All of them, if none is missing.
+fn all<T>(items: Vec<Option<T>>) -> Option<Vec<T>> {
+    items.into_iter().collect()
 }
 
 impl Index {
@@ -166,24 +252,16 @@ impl Index {
     }
 
     /// Reads an index of lines that all end before `end`.
-    pub(crate) fn restore(input: &mut In<'_>, end: u64) -> Option<Self> {
+    pub(crate) fn restore<R: Read>(input: &mut In<R>, end: u64) -> Option<Self> {
         let rows = input.length()?;
         let mut index = Self {
-            offset: input.wide(rows, u64::from_le_bytes)?,
+            offset: input.column(rows, u64::from_le_bytes)?,
             length: input.narrow(rows)?,
-            id: input.wide(rows, |bytes| IdKey(u64::from_le_bytes(bytes)))?,
+            id: input.column(rows, |bytes| IdKey(u64::from_le_bytes(bytes)))?,
             parent: input.narrow(rows)?,
-            time: input.wide(rows, i64::from_le_bytes)?,
-            kind: input
-                .take(rows)?
-                .iter()
-                .map(|&byte| Kind::from_byte(byte))
-                .collect::<Option<_>>()?,
-            role: input
-                .take(rows)?
-                .iter()
-                .map(|&byte| Role::from_byte(byte))
-                .collect::<Option<_>>()?,
+            time: input.column(rows, i64::from_le_bytes)?,
+            kind: all(input.column(rows, |[byte]| Kind::from_byte(byte))?)?,
+            role: all(input.column(rows, |[byte]| Role::from_byte(byte))?)?,
             ..Self::default()
         };
         for _ in 0..input.number()? {
@@ -200,19 +278,19 @@ impl Index {
 
     fn is_sound(&self, end: u64) -> bool {
         let (rows, keys) = (self.len(), self.interner.keys.len());
-        self.parent
-            .iter()
-            .all(|&parent| parent >= MISSING || (parent as usize) < rows)
+        let is_row = |&parent: &u32| parent >= MISSING || (parent as usize) < rows;
+        let is_inside = |(row, (&offset, &length)): (usize, (&u64, &u32))| {
+            let length = match length {
+                u32::MAX => self.long.get(&(row as Row)).copied(),
+                length => Some(u64::from(length)),
+            };
+            let behind = length.and_then(|length| offset.checked_add(length));
+            behind.is_some_and(|behind| behind <= end)
+        };
+        let places = self.offset.iter().zip(&self.length);
+        self.parent.iter().all(is_row)
             && self.id.iter().all(|&id| is_id(id, keys))
-            && (0..rows).all(|row| {
-                let length = match self.length[row] {
-                    u32::MAX => self.long.get(&(row as Row)).copied(),
-                    length => Some(u64::from(length)),
-                };
-                length
-                    .and_then(|length| self.offset[row].checked_add(length))
-                    .is_some_and(|at| at <= end)
-            })
+            && places.enumerate().all(is_inside)
     }
 
     /// Makes anew what follows from the columns, but for the owners of ids.

@@ -66,10 +66,12 @@ impl Store {
 
     /// The bytes of a row's line, without its LF.
     pub fn line(&self, row: Row) -> Result<Vec<u8>> {
-        let (offset, length) = self.index.span(row);
-        let line = self.read(offset, length)?;
-        self.check_line(row, &line)?;
-        Ok(line)
+        let mut buffer = Vec::new();
+        let ranges = self.read_group(&[row], &mut buffer)?;
+        let range = ranges.into_iter().next().unwrap_or_default();
+        buffer.truncate(range.end);
+        buffer.drain(..range.start);
+        Ok(buffer)
     }
 
     /// Reads the lines of the first of these rows into `buffer`: as many as lie close together in the
@@ -80,19 +82,25 @@ impl Store {
         let Some(&(start, _)) = spans.first() else {
             return Ok(Vec::new());
         };
+        // The LFs around them tell whether they are lines still.
+        let start = start.saturating_sub(1);
         let (last, length) = spans[count - 1];
-        self.read_into(start, last + length - start, buffer)?;
+        let end = (last + length + 1).min(self.end).max(start);
+        self.read_into(start, end - start, buffer)?;
         let place = |&(at, len): &(u64, u64)| (at - start) as usize..(at - start + len) as usize;
         let ranges: Vec<Range<usize>> = spans[..count].iter().map(place).collect();
         for (&row, range) in rows.iter().zip(&ranges) {
-            self.check_line(row, &buffer[range.clone()])?;
+            self.check_line(row, buffer, range.clone())?;
         }
         Ok(ranges)
     }
 
-    /// Makes sure that bytes that were read again are the row's line still.
-    fn check_line(&self, row: Row, line: &[u8]) -> Result<()> {
-        if is_line(line) && self.has_id_of(row, line) {
+    /// Makes sure that bytes that were read again are the row's line still, all of it.
+    fn check_line(&self, row: Row, buffer: &[u8], range: Range<usize>) -> Result<()> {
+        let starts = range.start == 0 || buffer[range.start - 1] == b'\n';
+        let ends = buffer.get(range.end).is_none_or(|&byte| byte == b'\n');
+        let line = buffer.get(range).unwrap_or_default();
+        if starts && ends && is_line(line) && self.has_id_of(row, line) {
             return Ok(());
         }
         Err(Error::lost(
