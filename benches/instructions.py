@@ -1,4 +1,4 @@
-"""Counts the instructions of a scan and of appends, and compares them with those on record.
+"""Counts the instructions of a scan, a listing and of appends, and compares them with those on record.
 
     .venv/bin/python benches/instructions.py [--record]
 
@@ -6,6 +6,7 @@ Times depend on the machine and on what else it does; the number of instructions
 valgrind's callgrind:
 
 * ``scan``: the core opens a file of 1 MB, on one thread;
+* ``list``: the core lists a folder of 100 sessions, on one thread;
 * ``append``: the core appends to that file, each time;
 * ``append from Python``: `SessionManager.append_message`, each time, the interpreter's work included.
 
@@ -80,8 +81,11 @@ def measured():
     data = Data("full")
     data.facts("S")
     source = str(data.path("S"))
+    many = Data("smoke")
+    many.facts("D3")
     return {
         "scan": counted([str(EXAMPLE), "scan", source]),
+        "list": counted([str(EXAMPLE), "list", str(many.path("D3"))]),
         "append": each(lambda path, times: [str(EXAMPLE), "append", path, times], source),
         "append from Python": each(lambda path, times: [sys.executable, "-c", PYTHON, path, times], source),
     }

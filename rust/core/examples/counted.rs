@@ -1,9 +1,12 @@
-//! What `benches/instructions.py` counts the instructions of: one scan, or many appends, and little else.
+//! What `benches/instructions.py` counts the instructions of: one scan, one listing, or many appends,
+//! and little else.
 //!
-//! `counted scan FILE` and `counted append FILE TIMES`; says how many rows there are in the end.
+//! `counted scan FILE`, `counted list FOLDER` and `counted append FILE TIMES`; says how many rows or
+//! sessions there are in the end.
 
 use sessiontree_core::Result;
 use sessiontree_core::append::How;
+use sessiontree_core::listing::{self, Depth, Files, Order};
 use sessiontree_core::store::{Options, Store};
 use std::env::args;
 use std::path::Path;
@@ -31,19 +34,35 @@ fn append(path: &Path, times: u32) -> Result<Store> {
     Ok(store)
 }
 
+fn list(folder: &Path) -> Result<usize> {
+    let options = listing::Options {
+        order: Order::Name,
+        depth: Depth::Own,
+        lenient: false,
+        threads: 1,
+    };
+    let mut files = Files::find(folder, options, &mut || true)?;
+    let shown = files.summaries(usize::MAX, u64::MAX, &mut || true)?;
+    Ok(shown.iter().filter(|(_, shown)| shown.is_ok()).count())
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = args().skip(1).collect();
     let result = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["scan", path] => open(Path::new(path)),
-        ["append", path, times] => append(Path::new(path), times.parse().unwrap_or_default()),
+        ["scan", path] => open(Path::new(path)).map(|store| store.index().len()),
+        ["list", path] => list(Path::new(path)),
+        ["append", path, times] => {
+            let store = append(Path::new(path), times.parse().unwrap_or_default());
+            store.map(|store| store.index().len())
+        }
         _ => {
-            eprintln!("usage: counted scan FILE | counted append FILE TIMES");
+            eprintln!("usage: counted scan FILE | counted list FOLDER | counted append FILE TIMES");
             return ExitCode::from(2);
         }
     };
     match result {
-        Ok(store) => {
-            println!("{}", store.index().len());
+        Ok(count) => {
+            println!("{count}");
             ExitCode::SUCCESS
         }
         Err(error) => {

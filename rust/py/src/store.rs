@@ -1,7 +1,6 @@
 //! The class `Store`: one session's bytes and index.
 
 use crate::access::{detached, list_of_rows};
-use crate::errors::raise;
 use crate::keys::{from_python, key_of, to_python};
 use crate::rows::{Rows, array};
 use numpy::{Element, PyArray1, PyArrayMethods};
