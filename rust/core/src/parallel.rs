@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle, Thread};
 use std::time::Duration;
 
 /// How long the calling thread sleeps between two looks at whether to go on: within 100 ms of Ctrl-C
@@ -55,6 +55,7 @@ pub(crate) fn each<S, R: Send>(
 ) -> Result<()> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Order::default());
+    let working = AtomicUsize::new(0);
     let worker = || {
         let mut state = state();
         while !stop.load(Ordering::Relaxed) {
@@ -67,11 +68,11 @@ pub(crate) fn each<S, R: Send>(
         }
     };
     thread::scope(|scope| {
-        let handles = spawn(scope, threads.min(count), &worker);
+        let handles = spawn(scope, threads.min(count), &worker, &working);
         if handles.is_empty() {
             worker(); // no thread is to be had, or nothing to do
         }
-        while handles.iter().any(|handle| !handle.is_finished()) {
+        while working.load(Ordering::Acquire) > 0 {
             thread::park_timeout(LOOK);
             let ended = stop.load(Ordering::Relaxed);
             let settled = ended || (hand_out(&done, take) && go_on());
@@ -134,17 +135,41 @@ fn hand_out<R>(done: &Mutex<Order<R>>, take: &mut dyn FnMut(Ready<'_, R>) -> boo
     ready.is_empty() || take(&mut ready.into_iter().flatten())
 }
 
+/// A thread that works. The caller is woken when it ends, however that comes about, and not before it
+/// counts no more: it would go to sleep again.
+struct Working<'a> {
+    count: &'a AtomicUsize,
+    caller: Thread,
+}
+
+impl<'a> Working<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self {
+            count,
+            caller: thread::current(),
+        }
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Release);
+        self.caller.unpark();
+    }
+}
+
 fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     threads: usize,
     worker: &'scope (impl Fn() + Sync),
+    working: &'scope AtomicUsize,
 ) -> Vec<ScopedJoinHandle<'scope, ()>> {
-    let caller = thread::current();
     let one = |_| {
-        let caller = caller.clone();
+        let working = Working::new(working);
         let run = move || {
+            let _working = working;
             worker();
-            caller.unpark();
         };
         thread::Builder::new().spawn_scoped(scope, run).ok()
     };
@@ -167,6 +192,7 @@ pub(crate) fn available() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn results_come_in_order_whatever_the_threads() {
@@ -191,6 +217,30 @@ mod tests {
                 assert!(all.iter().all(|&(_, state)| state >= 1));
             }
         }
+    }
+
+    #[test]
+    fn the_caller_wakes_when_the_work_is_done() {
+        let small = || {
+            let stop = AtomicBool::new(false);
+            let work = |(): &mut (), index| index;
+            map(10, 2, &stop, &mut || true, || (), work).unwrap();
+        };
+        // On a busy machine some rounds take long; on no machine all do.
+        let quick = (0..50).any(|_| {
+            let start = Instant::now();
+            (0..10).for_each(|_| small());
+            start.elapsed() < 5 * LOOK
+        });
+        assert!(quick);
+    }
+
+    #[test]
+    #[should_panic(expected = "at work")]
+    fn a_panic_at_work_comes_out() {
+        let stop = AtomicBool::new(false);
+        let work = |(): &mut (), index| assert!(index < 5, "at work");
+        let _ = map(10, 2, &stop, &mut || true, || (), work);
     }
 
     #[test]
