@@ -5,6 +5,7 @@ import dataclasses
 import http.client
 import json
 import os
+import signal
 import subprocess
 import sys
 import urllib.parse
@@ -82,8 +83,6 @@ class Viewer:
 
     def end(self):
         """End it with Ctrl-C; gives exit code and what it said on stderr."""
-        import signal
-
         self.process.send_signal(signal.SIGINT)
         _, err = self.process.communicate(timeout=20)
         return self.process.returncode, err

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -88,6 +89,63 @@ def test_a_port_can_be_chosen_and_taken_again(serve, session, folder):
     opened(first, session)
     first.end()
     assert serve(folder, "--port", str(port)).port == port
+
+
+def test_the_browser_is_not_told_the_token(folder, tmp_path):
+    """What it is started with is a file for its user alone, which leads to the link and goes at the end."""
+    told = tmp_path / "told"
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\nf="${{1#file://}}"; stat -c %a "$f" > {told}.new; echo "$1" >> {told}.new\n'
+        f'cat "$f" >> {told}.new; mv {told}.new {told}\n'
+    )
+    browser.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": SRC,
+        "BROWSER": f"{browser} %s",
+        "SESSIONTREE_CACHE_DIR": str(tmp_path),
+    }
+    command = [sys.executable, "-c", PROGRAM, "serve", "--open", "--session-dir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        link = process.stdout.readline().strip()
+        until = time.monotonic() + 20
+        while not told.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    mode, argument, page = told.read_text().split("\n", 2)
+    assert mode == "600"
+    assert link.partition("token=")[2] not in argument
+    assert link in page
+    assert not Path(argument.removeprefix("file://")).exists()
+
+
+def test_what_is_missing_is_named(monkeypatch, capsys, folder):
+    """Without its libraries the command says in a line how to get them."""
+    from sessiontree.cli import main
+
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["serve", "--session-dir", str(folder)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "sessiontree[serve]" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_without_a_catalog_there_is_the_list(serve, session, folder, tmp_path):
+    """Where the cache folder cannot be used, sessions are listed and opened, and it says what is missing."""
+    (tmp_path / "cache").write_text("no folder")
+    viewer = serve(folder)
+    at, place = opened(viewer, session)
+    assert place["row"] == 0
+    until = time.monotonic() + 20
+    while not (trouble := viewer.get("sessions").json["trouble"]) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert "search is not available" in trouble
+    assert viewer.get("search", q="apples").status == 500
+    assert viewer.get(at).status == 200
+    assert viewer.end()[0] == 0
 
 
 def test_the_list_can_be_searched_and_sorted(serve, session, folder):

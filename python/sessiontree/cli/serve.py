@@ -61,16 +61,21 @@ def _start_browser(link: str) -> None:
     import atexit
     import contextlib
     import html
+    import threading
     import webbrowser
 
     handle, path = tempfile.mkstemp(prefix="sessiontree-", suffix=".html")
     with os.fdopen(handle, "w") as file:
         file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(link)}">\n')
 
+    def start() -> None:
+        if not webbrowser.open(f"file://{path}"):
+            complain("no browser could be started: open the link yourself")
+
     def remove() -> None:
         with contextlib.suppress(OSError):
             os.remove(path)
 
     atexit.register(remove)
-    if not webbrowser.open(f"file://{path}"):
-        complain("no browser could be started: open the link yourself")
+    # Some browsers come back only when they are closed, and the server has yet to start.
+    threading.Thread(target=start, daemon=True).start()

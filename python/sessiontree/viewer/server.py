@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sessiontree.viewer import NEEDS
 
@@ -15,6 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _HOST = "127.0.0.1"
+
+_SETTINGS: dict[str, Any] = {
+    "http": "h11",
+    "ws": "none",
+    "lifespan": "off",
+    "log_level": "warning",
+    "access_log": False,
+    "server_header": False,
+    "proxy_headers": False,
+    "limit_concurrency": 512,
+    "timeout_graceful_shutdown": 3,
+}
 
 
 def listen(port: int) -> socket.socket:
@@ -78,18 +90,7 @@ def serve(
         # Streams ask whether the server ends; it does not exist yet.
         servers: list[uvicorn.Server] = []
         app = build(shelf, token, place, stopping=lambda: servers[0].should_exit)
-        config = uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            limit_concurrency=512,
-            timeout_graceful_shutdown=3,
-        )
-        servers.append(uvicorn.Server(config))
+        servers.append(uvicorn.Server(uvicorn.Config(app, **_SETTINGS)))
         on_ready(f"http://{_HOST}:{taken.getsockname()[1]}{place}?token={token}")
         shelf.start()
         try:
