@@ -47,13 +47,20 @@ def opened(viewer, session):
     return at, viewer.get(at + "place").json
 
 
+def ask(viewer, path):
+    """A request as bytes, with the token."""
+    head = (
+        f"GET {viewer.place}{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: sessiontree={viewer.token}\r\n\r\n"
+    )
+    return head.encode()
+
+
 def test_ctrl_c_ends_it_at_once_and_cleanly(serve, session, folder):
     """With a page open, it ends with code 0 and says nothing."""
     viewer = serve(folder)
     at, _ = opened(viewer, session)
     with socket.create_connection(("127.0.0.1", viewer.port)) as stream:
-        request = f"GET {viewer.place}{at}events HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: sessiontree={viewer.token}\r\n\r\n"
-        stream.sendall(request.encode())
+        stream.sendall(ask(viewer, at + "events"))
         assert b"text/event-stream" in stream.recv(4096)
         began = time.monotonic()
         assert viewer.end() == (0, "")
@@ -229,8 +236,7 @@ def test_images_are_images(serve, folder, session):
 def events(viewer, at):
     """Read what the stream of a session tells."""
     with socket.create_connection(("127.0.0.1", viewer.port), timeout=20) as stream:
-        request = f"GET {viewer.place}{at}events HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: sessiontree={viewer.token}\r\n\r\n"
-        stream.sendall(request.encode())
+        stream.sendall(ask(viewer, at + "events"))
         for line in stream.makefile("rb"):
             if line.startswith(b"data: "):
                 yield json.loads(line[6:])
@@ -277,6 +283,36 @@ def test_a_file_that_is_replaced_is_noticed(serve, session, folder):
     assert viewer.get(at + "entry", stamp=first["stamp"], row=0).status == 409
     now = viewer.get(at + "place").json
     assert "pears" in viewer.get(at + "entry", stamp=now["state"]["stamp"], row=0).json
+
+
+def test_a_file_that_is_no_session_any_more_is_told(serve, session, folder):
+    """The stream says so once and ends; other sessions are shown as before."""
+    viewer = serve(folder)
+    at, _ = opened(viewer, session)
+    with socket.create_connection(("127.0.0.1", viewer.port), timeout=20) as stream:
+        stream.sendall(ask(viewer, at + "events"))
+        lines = stream.makefile("rb")
+        while not next(lines).startswith(b"data: "):
+            pass
+        other = folder / "other"
+        other.write_text("no session\n")
+        other.replace(session.get_session_file())
+        told = [line for line in lines if line.startswith((b"event: ", b"data: "))]
+    assert told[0] == b"event: lost\n"
+    assert session.get_session_file() in json.loads(told[1][6:])
+    assert viewer.get(at).status in (404, 500)
+    assert viewer.get("sessions").status == 200
+
+
+def test_a_file_that_is_gone_is_gone_from_the_list(serve, session, folder):
+    """Its page is not found any more."""
+    viewer = serve(folder)
+    at, _ = opened(viewer, session)
+    os.remove(session.get_session_file())
+    until = time.monotonic() + 20
+    while viewer.get("sessions").json["total"] and time.monotonic() < until:
+        time.sleep(0.1)
+    assert viewer.get(at).status == 404
 
 
 def test_nothing_is_written_beside_the_catalog(serve, session, folder):

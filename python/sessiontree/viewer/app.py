@@ -89,11 +89,16 @@ def _stale(_request: Request, _error: Exception) -> Response:
 
 
 def _trouble(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{error}\n".encode("utf-8", "replace").decode(), 500)
+    return _said(error, 404 if isinstance(error, FileNotFoundError) else 500)
 
 
 def _unknown(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{error}\n".encode("utf-8", "replace").decode(), 400)
+    return _said(error, 400)
+
+
+def _said(error: Exception, status: int) -> Response:
+    # Names of files need not be text.
+    return PlainTextResponse(f"{error}\n".encode("utf-8", "replace"), status)
 
 
 def _int(request: Request, name: str, default: int = 0) -> int:
