@@ -73,6 +73,23 @@ def test_hostile_markdown_has_no_elements(hostile):
     assert "javascript:" not in "".join(re.findall(r'(?:href|src)="([^"]*)"', drawn))
 
 
+@pytest.mark.parametrize("kind", ["html", "markdown"])
+def test_an_image_that_was_moved_out_says_so(tmp_path, kind):
+    """After `shrink`, what stands in its place says where it is."""
+    from sessiontree.doctor import shrink
+
+    session = SessionManager.create("/code", session_dir=tmp_path)
+    data = "iVBORw0KGgoA" + "A" * 2000
+    block = {"type": "image", "mimeType": "image/png", "data": data}
+    session.append_message({"role": "user", "content": [block], "timestamp": 0})
+    session.close()
+    assert shrink(session.get_session_file(), at_least=100) == 1
+    with SessionManager.open(session.get_session_file(), read_only=True) as shrunk:
+        text = "".join(parts(shrunk, kind))
+    assert "shrink --restore" in text
+    assert "sessiontree-image:" not in text
+
+
 @pytest.mark.parametrize("inner", ["plain", "``` tick", "````\n```\n`````"])
 def test_no_text_closes_its_fence(inner):
     """A fence is longer than every run of ticks inside it."""

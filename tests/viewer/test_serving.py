@@ -304,6 +304,19 @@ def test_a_file_that_is_no_session_any_more_is_told(serve, session, folder):
     assert viewer.get("sessions").status == 200
 
 
+def test_keys_stay_when_the_catalog_takes_over(serve, session, folder, monkeypatch, tmp_path):
+    """A session has one address, from the first listing on, also where the folder is given relatively."""
+    monkeypatch.chdir(tmp_path)
+    viewer = serve(f"./{folder.name}/../{folder.name}")
+    key = listed(viewer)["sessions"][0]["key"]
+    until = time.monotonic() + 20
+    while (now := viewer.get("sessions").json["sessions"][0])["cost"] is None and time.monotonic() < until:
+        time.sleep(0.05)
+    assert now["cost"] is not None
+    assert now["key"] == key
+    assert viewer.session(session.get_session_file()) == f"s/{key}/"
+
+
 def test_a_file_that_is_gone_is_gone_from_the_list(serve, session, folder):
     """Its page is not found any more."""
     viewer = serve(folder)

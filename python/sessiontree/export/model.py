@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
     from sessiontree.manager import SessionManager
 
+# What `sessiontree.doctor.shrink` leaves in the place of an image.
+_MOVED_OUT = "sessiontree-image:"
+_ELSEWHERE = "An image that was moved out of the file; 'sessiontree shrink --restore' brings it back."
+
 _BATCH = 64
 """How many entries are read at once."""
 
@@ -209,6 +213,8 @@ def _block(block: Any, kind: PartKind, title: str) -> Part:
             arguments = block.get("arguments", {})
             return Part("call", _pretty(arguments), text_of(block.get("name", "")))
         if type_ == "image" and isinstance(block.get("data"), str):
+            if block["data"].startswith(_MOVED_OUT):
+                return Part("plain", _ELSEWHERE)
             return Part("image", block["data"], text_of(block.get("mimeType", "")))
     return Part("json", text_of(block))
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from sessiontree import paths
 from sessiontree.catalog import Catalog
 from sessiontree.exceptions import SessionTreeError
 from sessiontree.export.model import clear
@@ -102,7 +103,8 @@ class Shelf:
     """
 
     def __init__(self, roots: Sequence[str], catalog_file: str | None = None) -> None:
-        self._roots = list(roots)
+        # The listing and the catalog have to name files alike: keys are made of their paths.
+        self._roots = [paths.resolve_path(root) for root in roots]
         # Two connections: who reads does not wait for the thread that writes.
         self._writer, self._reader = Catalog(catalog_file), Catalog(catalog_file)
         self._lock = threading.Lock()
