@@ -370,3 +370,24 @@ def test_the_demo_has_samples(run, home):
     assert "csvtail: the row without a newline" in done.out
     assert "opened thumbs-torn.jsonl: 8 entries, a torn last line left alone" in done.out
     assert "opened notes-version1.jsonl: 15 entries" in done.out
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 120, 200])
+def test_a_list_fits_the_terminal(run, sessions, monkeypatch, columns):
+    """No line is wider than the terminal, wide characters counted as two; less wanted columns give way."""
+    from rich.cells import cell_len
+    from sessiontree.cli._output import Screen
+
+    run("name", sessions["xyz"], "日本語" * 40)
+    screen = Screen(columns, colour=False, terminal=True)
+    monkeypatch.setattr(Screen, "of_stdout", classmethod(lambda cls: screen))
+    lines = run("list", "--all").lines
+    assert max(map(cell_len, lines)) <= columns
+    titles = lines[0].split()
+    assert (titles[0], titles[-1]) == ("id", "about")
+    if columns >= 80:
+        assert {"age", "messages", "cost", "project"} <= set(titles)
+    if columns >= 120:
+        assert titles == ["id", "age", "messages", "size", "cost", "state", "project", "about"]
+    assert any("日" in line for line in lines)
+    assert lines[2].startswith("xyz ")

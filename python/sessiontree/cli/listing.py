@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # Columns of the table that stand to the right.
 _NUMBERS = ("age", "messages", "size", "cost")
 _PROJECT = "project"
+# What a narrow terminal does without, in this order, so that the last column has so many cells.
+_UNWANTED = ("state", "size", "messages", "cost", _PROJECT, "age")
+_LEAST_ABOUT = 16
 # Widths are those of so many rows; the first lines do not wait for the last ones.
 _MEASURED = 200
 _ABOUT = 500
@@ -261,16 +264,22 @@ def table(screen: Screen, infos: Sequence[Shown | SessionInfo], *, everywhere: b
     widths = [max(map(cell_len, column)) for column in zip(*first, strict=True)]
     if everywhere:
         widths[-2] = min(widths[-2], max(10, screen.width // 4))
-    while len(titles) > 2 and sum(widths[:-1]) + 2 * len(widths) + 10 > screen.width:
-        # A narrow terminal keeps ids and what they are about.
-        at = len(titles) - 2
-        del titles[at], widths[at]
-    kept = len(titles) - 1
-    room = max(10, screen.width - sum(widths[:-1]) - 2 * kept)
+    kept = _that_fit(titles, widths, screen.width)
+    room = max(10, screen.width - sum(widths[at] + 2 for at in kept))
     for number, row in enumerate(itertools.chain(first, rows)):
-        cells = map(_cell, titles[:kept], row[:kept], widths)
+        cells = [_cell(titles[at], row[at], widths[at]) for at in kept]
         line = "  ".join([*cells, one_line(row[-1], room)])
         yield screen.paint(line, "bold" if number == 0 else "")
+
+
+def _that_fit(titles: list[str], widths: list[int], width: int) -> list[int]:
+    """Say which columns stand before the last one; a narrow terminal does without the least wanted."""
+    kept = list(range(len(titles) - 1))
+    for title in _UNWANTED:
+        if sum(widths[at] + 2 for at in kept) + _LEAST_ABOUT <= width:
+            break
+        kept = [at for at in kept if titles[at] != title]
+    return kept
 
 
 def _cell(title: str, text: str, width: int) -> str:
