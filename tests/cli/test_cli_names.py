@@ -136,3 +136,48 @@ def test_json_of_a_name_without_one(run, write):
     """JSON says null where there is no name."""
     done = run("name", write(user("aaaaaaaa", None, "x")), "--json")
     assert (done.code, json.loads(done.out)) == (1, {"name": None})
+
+
+@pytest.mark.parametrize(
+    "command", [["label"], ["name"], ["branch", "list"], ["show", "--path"], ["path", "--last", "9"]]
+)
+def test_control_characters_are_shown_as_escapes(run, write, command):
+    """What a session holds never acts on a terminal, whichever command shows it."""
+    bad = "\x1b]0;owned\x07\x9b2J\u202egnp.exe\x7f\u2028"
+    path = write(
+        user("aaaaaaaa", None, f"text {bad}"),
+        {
+            "type": "label",
+            "id": f"b{bad}",
+            "parentId": "aaaaaaaa",
+            "targetId": "aaaaaaaa",
+            "label": f"l{bad}",
+        },
+        {"type": "session_info", "id": f"c{bad}", "parentId": f"b{bad}", "name": f"name {bad}"},
+    )
+    for form in ([], ["--json"]):
+        done = (
+            run(*command[:2], path, *command[2:], *form)
+            if command[0] == "branch"
+            else run(command[0], path, *command[1:], *form)
+        )
+        assert (done.code, bool(done.out)) == (0, True)
+        assert not set(done.out) & set("\x1b\x07\x9b\u202e\x7f\u2028")
+
+
+def test_a_session_with_hostile_names_is_listed(run, home, write):
+    """A listing, in a table, in a pipe and as JSON, shows what would act on a terminal."""
+    bad = "\x1b]0;owned\x07\x9b2J\u202e\t\nx"
+    folder = get_default_session_dir(str(home))
+    write(
+        user("aaaaaaaa", None, bad),
+        {"type": "session_info", "id": "n", "parentId": None, "name": bad},
+        id=f"i{bad}",
+        name=f"{folder}/s.jsonl",
+    )
+    for form in ([], ["--json"], ["--all"]):
+        done = run("list", *form)
+        assert (done.code, bool(done.out)) == (0, True)
+        assert not set(done.out) & set("\x1b\x07\x9b\u202e")
+    (line,) = run("list").lines
+    assert len(line.split("\t")) == 9
