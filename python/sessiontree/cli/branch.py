@@ -55,7 +55,7 @@ def list_branches(session: str | None, cwd: str | None, session_dir: str | None,
         say_json_array(rows)
         return
     screen = Screen.of_stdout()
-    cells = [["", "from", "to", "entries", "leaves"], *([_mark(row), *_cells(row)] for row in rows)]
+    cells = [["", "from", "to", "entries", "hangs on"], *([_mark(row), *_cells(row)] for row in rows)]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     room = max(10, screen.width - sum(widths) - 2 * len(widths))
     texts = ["last entry", *(row["text"] for row in rows)]
