@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
@@ -268,9 +269,16 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
     with _progress.progress("quick") as tell:
         tell(1, 2)
     assert capsys.readouterr().err == ""
+    drawn = threading.Event()
+    real = _progress.line
+    monkeypatch.setattr(_progress, "line", lambda *facts: (drawn.set(), real(*facts))[1])
+    began = time.monotonic()
     with _progress.progress("reading") as tell:
         tell(1, 2)
-        time.sleep(0.8)
+        assert drawn.wait(20)
+        assert time.monotonic() - began >= 0.5
+        # What is drawn is written after this.
+        time.sleep(0.1)
     out, err = capsys.readouterr()
     assert (out, "50 %" in err, err.endswith("\r")) == ("", True, True)
     assert err.split("\r")[-2].strip() == ""

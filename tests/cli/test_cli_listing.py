@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 from cli_sessions import SAMPLES, user
@@ -244,6 +245,8 @@ def test_watching_tells_what_changes(sessions, home):
         stderr=subprocess.PIPE,
         text=True,
     )
+    timer = threading.Timer(60, program.kill)
+    timer.start()
     try:
         seen = [json.loads(program.stdout.readline()) for _ in range(3)]
         assert {(event["event"], event["id"]) for event in seen} == {
@@ -261,6 +264,7 @@ def test_watching_tells_what_changes(sessions, home):
         out, err = program.communicate(timeout=20)
         assert (program.returncode, out, err.strip()) == (130, "", "")
     finally:
+        timer.cancel()
         program.kill()
         program.communicate()
 
