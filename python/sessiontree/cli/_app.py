@@ -52,6 +52,14 @@ COMMANDS = {
 _PLAIN = {"│": "|", "├": "+", "─": "-", "●": "*", "○": "o", "◉": "@", "⋮": ":", "…": "~", "◀": "<"}
 
 
+class _NeverError(click.UsageError):
+    """What is never raised."""
+
+
+# Older versions of click end by themselves where nothing is asked for.
+_HELP: type[click.UsageError] = getattr(click.exceptions, "NoArgsIsHelpError", _NeverError)
+
+
 class _ReaderGoneError(Exception):
     """Whoever read our output has closed the pipe."""
 
@@ -113,7 +121,7 @@ def run(arguments: list[str]) -> int:
         except (BrokenPipeError, _ReaderGoneError):
             _drop_output()
             return 0
-        except click.exceptions.NoArgsIsHelpError as error:
+        except _HELP as error:
             print(error.format_message(), file=sys.stderr)
             return error.exit_code
         except OutputError as error:

@@ -58,7 +58,14 @@ def tell_trouble(path: str, error: Exception) -> None:
     complain(text if path in text else f"{text} ({path})")
 
 
-class _Amount(click.ParamType[float]):
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[float]
+else:
+    # Older versions of click know no types of parameters.
+    _ParamType = click.ParamType
+
+
+class _Amount(_ParamType):
     """Some money: a number that one can compare with."""
 
     name = "amount"
