@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import threading
 import time
 import zlib
 from collections import namedtuple
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from sessiontree._native import SessionInfo
 
+    Depth = Literal["own", "below"]
     Mark = tuple[int, int, int, int]
     OnError = Callable[[str, Exception], object]
     OnProgress = Callable[[int, int], object]
@@ -86,6 +88,39 @@ else:
     Shown = namedtuple("Shown", ("path", "inode", "ctime_ns", *_FACTS))  # noqa: PYI024 - see above
 
 
+def _find(folder: str, depth: Depth) -> SessionFiles | None:
+    return SessionFiles.find(folder, order="listed", depth=depth)
+
+
+_early: list[tuple[str, Depth, threading.Thread, list[SessionFiles | None]]] = []
+
+
+def look_early(folder: str, depth: Depth) -> None:
+    """Begin to look at a folder's files while the program does something else: most of it is the system's work.
+
+    The next `Listing` of the folder takes what was found. Trouble is met there again, and told.
+    """
+    found: list[SessionFiles | None] = []
+
+    def look() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            found.append(_find(os.path.abspath(folder), depth))
+
+    # Not a daemon: those are cut off in the middle of native code when the program ends.
+    thread = threading.Thread(target=look)
+    _early.append((os.path.abspath(folder), depth, thread, found))
+    thread.start()
+
+
+def _seen_early(folder: str, depth: Depth) -> SessionFiles | None:
+    while _early:
+        *which, thread, found = _early.pop()
+        thread.join()
+        if which == [folder, depth] and found:
+            return found[0]
+    return None
+
+
 class Listing:
     """The sessions of a folder, or of the folders in it, as a listing shows them.
 
@@ -103,7 +138,7 @@ class Listing:
     def __init__(
         self,
         folder: str,
-        depth: Literal["own", "below"] = "own",
+        depth: Depth = "own",
         *,
         on_progress: OnProgress | None = None,
         on_error: OnError | None = None,
@@ -117,7 +152,7 @@ class Listing:
         self._kept: list[Shown] = []
         self._changed = False
         try:
-            files = SessionFiles.find(self._folder, order="listed", depth=depth)
+            files = _seen_early(self._folder, depth) or _find(self._folder, depth)
         except FileNotFoundError:
             files = None
         except OSError as error:

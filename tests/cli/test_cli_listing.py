@@ -222,6 +222,26 @@ def test_a_list_imports_no_more_than_it_needs(sessions, home):
     assert (len(done.stdout.splitlines()), done.stderr.strip()) == (4, "")
 
 
+def test_a_look_in_advance_is_the_look(run, sessions, monkeypatch, home):
+    """What a list of everything begins with, before the rest is imported, is what it goes on with, once."""
+    from sessiontree import shown
+
+    found = []
+    real = shown._find
+    monkeypatch.setattr(shown, "_find", lambda *which: (found.append(which), real(*which))[1])
+    root = str(home.parent / "agent" / "sessions")
+    assert len(run("list", "--all", "--json").json) == 4
+    assert found == [(root, "below")]
+    found.clear()
+    assert len(run("list", "--json").json) == 3
+    assert [which[1] for which in found] == ["own"]
+    found.clear()
+    # Wrong usage, and another folder, leave nothing behind that a later list could take.
+    assert run("list", "--all", "--nonsense").code == 2
+    assert len(run("list", "--all", "--json", "--session-dir", sessions["far"].parent).json) == 1
+    assert len(run("list", "--all", "--json").json) == 4
+
+
 def test_costs_are_those_of_the_catalog(run, home, write):
     """What a listing says a session has cost is what the statistics say."""
     usage = {"input": 1, "cost": {"total": 0.25}}

@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import sys
 
     _stand_in_for_closed()
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        _look_early(words)
         from sessiontree.cli import _app
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
@@ -43,7 +45,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    return _app.run(list(sys.argv[1:] if arguments is None else arguments))
+    return _app.run(words)
+
+
+def _look_early(words: list[str]) -> None:
+    """Let a list of pi's folders look at their files while the rest of the program is imported."""
+    import os
+
+    if words[:1] != ["list"] or any(word.startswith(("--session-dir", "--cwd", "--watch")) for word in words):
+        return
+    from sessiontree import paths, shown
+
+    if os.environ.get(paths.SESSION_DIR_VARIABLE):
+        return
+    if "--all" in words:
+        shown.look_early(paths.sessions_root(), "below")
 
 
 def _stand_in_for_closed() -> None:
