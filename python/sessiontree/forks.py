@@ -63,7 +63,8 @@ def forked_log(source: str, options: Options, place: Callable[[JsonObject], tupl
 
     forked = Store.open_forked(source, begin, lenient_header=options.lenient_header, sync=sync)
     if forked is not None:
-        return SessionLog(forked, options, forked.path())
+        # The core gives a path of its own kind; a session file is named by text.
+        return SessionLog(forked, options, os.fspath(forked.path()))
     store = Store.open(source, lenient_header=options.lenient_header)
     SessionLog(store, options, None).check_version(source)
     old = jsontext.loads(store.header())
