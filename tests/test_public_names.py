@@ -10,7 +10,7 @@ EXPORTED = set(
     COMPACTION_SUMMARY_SUFFIX CURRENT_SESSION_VERSION CompactionPreparation CompactionResult
     Compactor ConcurrentWriterWarning CorruptSessionError DEFAULT_COMPACTION_SETTINGS
     EntryNotFoundError Host InvalidJSONError InvalidSessionError InvalidSessionIdError OpenReport
-    ProjectedEntry ReadOnlySessionError SETTINGS_DEFAULTS SUMMARIZATION_SYSTEM_PROMPT
+    ProjectedEntry ReadOnlySessionError RetryCallbacks RetryPolicy SETTINGS_DEFAULTS SUMMARIZATION_SYSTEM_PROMPT
     SessionClosedError SessionConflictError SessionContext SessionFileLostError SessionInfo
     SessionManager SessionProjection SessionReplacedWarning SessionTreeError SessionWarning
     SettingsError SettingsManager SkippedLine SummarizationError Summarizer SummaryRequest
