@@ -112,13 +112,22 @@ def test_forked_processes_draw_other_ids():
     os.close(write)
 
 
-def test_lines_need_as_many_ids_as_messages():
-    """Lists of other lengths are refused, and odd ids are quoted."""
+@pytest.mark.parametrize("messages", [b"[]", b"[1]", b"[1,2,3]"])
+def test_lines_need_as_many_ids_as_messages(messages):
+    """Messages that are more or fewer than ids are refused, and so are timestamps."""
     with pytest.raises(ValueError, match="each message needs"):
-        message_lines([b"1"], [], None, ["t"])
-    lines = message_lines([b"1", b"2"], ['"', "\ud800"], None, ["t", "u"])
-    assert [jsontext.loads(line)["parentId"] for line in lines.splitlines()] == [None, '"']
-    assert jsontext.loads(lines.splitlines()[1])["id"] == "\ud800"
+        message_lines(messages, ["a", "b"], None, ["t", "u"])
+    with pytest.raises(ValueError, match="each message needs"):
+        message_lines(b"[1]", ["a"], None, [])
+
+
+def test_odd_ids_are_quoted():
+    """Ids with quotes or lone surrogates are read back as they are, as parents as well."""
+    lines = message_lines(b'["]",{"a":[2]}]', ['"', "\ud800"], "\x1f", ["t", "u"])
+    entries = [jsontext.loads(line) for line in lines.splitlines()]
+    assert [entry["id"] for entry in entries] == ['"', "\ud800"]
+    assert [entry["parentId"] for entry in entries] == ["\x1f", '"']
+    assert [entry["message"] for entry in entries] == ["]", {"a": [2]}]
 
 
 @pytest.mark.parametrize("count_of_rows", [1000, 1100, 4099, 17_000, 33_000])

@@ -239,18 +239,6 @@ def test_what_is_written_is_read_back(value):
     assert dumps(loads(text)) == text
 
 
-@given(st.lists(strategies.values(), max_size=6))
-def test_many_are_written_as_one_by_one(values):
-    """`dumps_each` gives what `dumps` gives for each value."""
-    assert jsontext.dumps_each(values) == [jsontext.dumps(value) for value in values]
-
-
-def test_one_bad_value_of_many_is_an_error():
-    """Of many values one that JSON lacks raises what it raises alone."""
-    with pytest.raises(TypeError, match=r"\[0\]"):
-        jsontext.dumps_each([1, [object()]])
-
-
 @given(strategies.values())
 def test_both_writers_write_alike(value):
     """The fast writer gives the text of the one without limits, and that of the naive twin."""

@@ -105,17 +105,6 @@ def _written(value: Any, *, javascript: bool = False) -> str:
     return _jsonwrite.write(value, javascript=javascript)
 
 
-def dumps_each(values: list[Any]) -> list[bytes]:
-    """See `sessiontree.jsontext.dumps_each`."""
-    try:
-        texts = [orjson.dumps(value, option=_STRICT) for value in values]
-        if survey(values) == _SAME:
-            return texts
-    except TypeError:
-        pass
-    return [dumps(value) for value in values]
-
-
 def js_stringify(value: Any) -> str:
     """See `sessiontree.jsontext.js_stringify`."""
     text = dumps(value)

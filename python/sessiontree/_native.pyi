@@ -89,8 +89,11 @@ def may_hold_minus_zero(text: bytes) -> bool:
 def survey(value: object) -> int:
     """What orjson's text of a value needs: 0 nothing, 1 other texts of doubles, 2 another writer."""
 
-def message_lines(messages: list[bytes], ids: list[str], parent: str | None, timestamps: list[str]) -> bytes:
-    """The lines of message entries, each of which hangs on the one before; ``messages`` are JSON texts."""
+def message_lines(messages: bytes, ids: list[str], parent: str | None, timestamps: list[str]) -> bytes:
+    """The lines of message entries, each of which hangs on the one before.
+
+    ``messages`` is the text of a JSON array. ValueError if there is not an id and a timestamp for each.
+    """
 
 def written_time(ms: int) -> str | None:
     """A time in ms since 1970 as entries write it; None outside of the years 0 to 9999."""

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = [
     "InvalidJSONError",
     "dumps",
-    "dumps_each",
     "js_length",
     "js_slice",
     "js_stringify",
@@ -113,20 +112,6 @@ def dumps(value: Any) -> bytes:
     """
     text: bytes = (_codec or _load_codec()).dumps(value)
     return text
-
-
-def dumps_each(values: list[Any]) -> list[bytes]:
-    """Write many values, each as `dumps` does; faster than one by one.
-
-    Raises:
-        TypeError: as in `dumps`; the path begins at the value.
-
-    Example:
-        >>> dumps_each([1.0, {"n": None}])
-        [b'1', b'{"n":null}']
-    """
-    texts: list[bytes] = (_codec or _load_codec()).dumps_each(values)
-    return texts
 
 
 def js_stringify(value: Any) -> str:

@@ -325,7 +325,7 @@ class SessionManager(SessionFinder, SessionReader):
         options = self._log.options
         ids = draw_ids(options.host, len(messages), self._log.store)
         try:
-            texts = jsontext.dumps_each(messages)
+            texts = jsontext.dumps(messages)
         except TypeError:
             # Said once more, with the path from the entry on.
             for message in messages:

@@ -102,12 +102,13 @@ impl Index {
         }
     }
 
-    /// Makes room for more rows, by half of what there is: columns that double may be half empty.
+    /// Makes room for more rows: twice as many, or half as many more where they come one by one.
     fn make_room(&mut self, more: usize) {
         if self.offset.capacity() - self.offset.len() >= more {
             return;
         }
-        let more = more.max(self.len() / 2).max(32);
+        let usual = if more > 1 { self.len() } else { self.len() / 2 };
+        let more = more.max(usual).max(32);
         self.offset.reserve_exact(more);
         self.length.reserve_exact(more);
         self.id.reserve_exact(more);
@@ -115,6 +116,19 @@ impl Index {
         self.time.reserve_exact(more);
         self.kind.reserve_exact(more);
         self.role.reserve_exact(more);
+    }
+
+    /// Gives back room after a scan: columns that double may be half empty, and would take 78 bytes an
+    /// entry.
+    pub(crate) fn trim(&mut self) {
+        let enough = self.len() + self.len() / 2;
+        self.offset.shrink_to(enough);
+        self.length.shrink_to(enough);
+        self.id.shrink_to(enough);
+        self.parent.shrink_to(enough);
+        self.time.shrink_to(enough);
+        self.kind.shrink_to(enough);
+        self.role.shrink_to(enough);
     }
 
     /// Adds a row: the line at `offset` of `length` bytes (without its LF).

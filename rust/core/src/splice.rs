@@ -77,7 +77,23 @@ pub(crate) fn apply(
 /// ```
 pub fn quoted(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
+    quote(text, &mut out);
+    out
+}
+
+/// Writes the same to a buffer.
+pub fn quote(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
+    let is_plain = |&byte: &u8| byte >= 32 && !matches!(byte, b'"' | b'\\' | 0xed);
+    if text.iter().all(is_plain) {
+        out.extend_from_slice(text);
+    } else {
+        escape(text, out);
+    }
+    out.push(b'"');
+}
+
+fn escape(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
@@ -97,8 +113,6 @@ pub fn quoted(text: &[u8]) -> Vec<u8> {
             _ => out.push(byte),
         }
     }
-    out.push(b'"');
-    out
 }
 
 /// A member and where it stands.

@@ -222,6 +222,7 @@ impl Store {
         }
         let size = source.size().map_err(|e| Error::io(e, &self.path))?;
         self.scan_blocks(source, size, go_on)?;
+        self.index.trim();
         self.scan_lines(source, whole_tail, false, go_on)
     }
 

@@ -5,7 +5,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use sessiontree_core::dates;
-use sessiontree_core::splice::quoted;
+use sessiontree_core::json;
+use sessiontree_core::splice::{quote, quoted};
 
 /// A time as entries write it; None outside of the years 0 to 9999.
 #[pyfunction]
@@ -19,43 +20,48 @@ pub fn written_time(py: Python<'_>, ms: i64) -> PyResult<Option<Bound<'_, PyAny>
 #[pyfunction]
 pub fn message_lines<'py>(
     py: Python<'py>,
-    messages: Vec<Bound<'py, PyBytes>>,
+    messages: &[u8],
     ids: Vec<Bound<'py, PyString>>,
     parent: Option<&Bound<'py, PyString>>,
     timestamps: Vec<Bound<'py, PyString>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    if messages.len() != ids.len() || messages.len() != timestamps.len() {
-        return Err(PyValueError::new_err(
-            "each message needs an id and a timestamp",
-        ));
-    }
-    let mut parent = match parent {
+    let mut above = match parent {
         Some(parent) => quoted(&text_bytes(parent)?),
         None => b"null".to_vec(),
     };
-    let size: usize = messages
-        .iter()
-        .map(|message| message.as_bytes().len() + 128)
-        .sum();
-    let mut lines = Vec::with_capacity(size);
-    for ((message, id), timestamp) in messages.iter().zip(&ids).zip(&timestamps) {
-        let id = quoted(&text_bytes(id)?);
-        let timestamp = quoted(&text_bytes(timestamp)?);
-        let parts: [&[u8]; 9] = [
-            b"{\"type\":\"message\",\"id\":",
-            &id,
-            b",\"parentId\":",
-            &parent,
-            b",\"timestamp\":",
-            &timestamp,
-            b",\"message\":",
-            message.as_bytes(),
-            b"}\n",
-        ];
-        for part in parts {
-            lines.extend_from_slice(part);
-        }
-        parent = id;
+    let mut lines = Vec::with_capacity(messages.len() + 136 * ids.len());
+    let mut messages = json::elements(messages);
+    for (id, timestamp) in ids.iter().zip(&timestamps) {
+        let message = messages.next().ok_or_else(uneven)?;
+        lines.extend_from_slice(b"{\"type\":\"message\",\"id\":");
+        let start = lines.len();
+        quote_text(id, &mut lines)?;
+        let own = lines.len();
+        lines.extend_from_slice(b",\"parentId\":");
+        lines.extend_from_slice(&above);
+        above.clear();
+        above.extend_from_slice(&lines[start..own]);
+        lines.extend_from_slice(b",\"timestamp\":");
+        quote_text(timestamp, &mut lines)?;
+        lines.extend_from_slice(b",\"message\":");
+        lines.extend_from_slice(message);
+        lines.extend_from_slice(b"}\n");
+    }
+    if messages.next().is_some() || ids.len() != timestamps.len() {
+        return Err(uneven());
     }
     Ok(PyBytes::new(py, &lines))
+}
+
+fn uneven() -> PyErr {
+    PyValueError::new_err("each message needs an id and a timestamp")
+}
+
+fn quote_text(text: &Bound<'_, PyString>, out: &mut Vec<u8>) -> PyResult<()> {
+    match text.to_cow() {
+        Ok(text) => quote(text.as_bytes(), out),
+        // Lone surrogates are no UTF-8.
+        Err(_) => quote(&text_bytes(text)?, out),
+    }
+    Ok(())
 }
