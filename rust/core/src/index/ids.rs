@@ -148,10 +148,13 @@ impl Owners {
     /// Takes in a new last row; whether its id had an owner before.
     pub(super) fn push(&mut self, ids: &[IdKey]) -> bool {
         let before = ids.len() - 1;
-        let mut rows = self.0.take().unwrap_or_else(|| table_of(&ids[..before]));
-        let replaced = put(&mut rows, ids, before as Row);
-        self.0 = rows.into();
-        replaced
+        if self.0.get().is_none() {
+            // Nobody else can have made it meanwhile.
+            let _ = self.0.set(table_of(&ids[..before]));
+        }
+        self.0
+            .get_mut()
+            .is_some_and(|rows| put(rows, ids, before as Row))
     }
 
     /// How many ids there are.
