@@ -41,11 +41,12 @@ impl Store {
 
     /// Reads into a buffer, which will hold just these bytes.
     pub(crate) fn read_into(&self, offset: u64, length: u64, buffer: &mut Vec<u8>) -> Result<()> {
-        buffer.clear();
+        // What is in the buffer already is read over: zeroing it first would cost as much as copying.
+        let more = (length as usize).saturating_sub(buffer.len());
         if buffer.capacity() == 0 && length < HUGE {
             // Zeroed by the system, where that is for nothing.
             *buffer = vec![0; length as usize];
-        } else if buffer.try_reserve_exact(length as usize).is_err() {
+        } else if buffer.try_reserve_exact(more).is_err() {
             return Err(ErrorKind::NoMemory {
                 path: self.path.clone(),
                 bytes: length,
