@@ -282,6 +282,7 @@ def checked(request, look, path):
 
 
 def migrate(request, clock):
+    loaded()
     with clock:
         session = opened(request)
     return {"entries": session.get_entry_count(), **checked(request, digest_of_file, request["file"])}
