@@ -87,7 +87,12 @@ impl Store {
         let start = start.saturating_sub(1);
         let (last, length) = spans[count - 1];
         let end = (last + length + 1).min(self.end).max(start);
-        self.read_into(start, end - start, buffer)?;
+        let read = self.read_into(start, end - start, buffer);
+        read.map_err(|error| match error.kind() {
+            // What is missing is the line, not the LF before it.
+            ErrorKind::Lost { reason, .. } => Error::lost(&self.path, spans[0].0, reason),
+            _ => error,
+        })?;
         let place = |&(at, len): &(u64, u64)| (at - start) as usize..(at - start + len) as usize;
         let ranges: Vec<Range<usize>> = spans[..count].iter().map(place).collect();
         for (&row, range) in rows.iter().zip(&ranges) {
