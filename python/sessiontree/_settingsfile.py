@@ -75,7 +75,7 @@ def _kernel_lock(path: Path) -> Iterator[None]:
         check_ours(cache_dir())
         place = Path(cache_dir()) / "locks"
         make_private_dirs(str(place))
-        lock = filelock.FileLock(place / f"{name}.lock", timeout=_LOCK_PATIENCE_SECONDS)
+        lock = filelock.FileLock(place / f"{name}.lock", timeout=_LOCK_PATIENCE_SECONDS, mode=0o600)
         lock.acquire()
     except filelock.Timeout as error:
         raise _busy(path) from error
