@@ -3,7 +3,10 @@
 import json
 import os
 import random
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 from hypothesis import HealthCheck, example, given, settings
@@ -153,3 +156,39 @@ def test_any_bytes(data):
             doctor.fix(path)
         except InvalidSessionError:
             assert path.read_bytes() == data
+
+
+def test_a_kill_on_the_way_loses_nothing(tmp_path):
+    """Whenever a repair is killed, the file is the old one or the new one, and the next repair ends the work."""
+    choice = random.Random(1)
+    path = tmp_path / "s.jsonl"
+    lines = [json.dumps(line).encode() for line in [HEADER, *entries(choice, 20_000)]]
+    lines[3:3] = [b"no json", bytes(2_000_000)]
+    old = b"\n".join(lines)
+    path.write_bytes(old)
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from sessiontree.doctor import fix; print(1, flush=True); fix(sys.argv[1])",
+    ]
+    new, took = None, 0.0
+    for kill in range(12):
+        for left in tmp_path.iterdir():
+            left.unlink()
+        path.write_bytes(old)
+        repair = subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE)
+        repair.stdout.readline()
+        began = time.monotonic()
+        if kill:
+            time.sleep(took * (kill - 1) / 8)
+            repair.kill()
+        repair.communicate()
+        took = took if kill else time.monotonic() - began
+        new = new or path.read_bytes()
+        assert path.read_bytes() in (old, new)
+        doctor.fix(path)
+        assert path.read_bytes() == new
+        assert not [name for name in os.listdir(tmp_path) if not name.startswith("s.jsonl")]
+        assert any((tmp_path / name).read_bytes() == old for name in os.listdir(tmp_path) if ".bak" in name)
+        doctor.fix(path)
+        assert path.read_bytes() == new

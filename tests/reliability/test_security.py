@@ -5,8 +5,10 @@ import json
 import os
 import re
 import stat
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sessiontree
 from sessiontree import SessionManager, _cachedir, doctor
@@ -283,6 +285,41 @@ def test_a_link_that_is_put_in_the_place_of_a_session_is_not_written_through(hom
         doctor.fix(path, progress=swap)
     assert victim.read_bytes() == kept
     assert path.is_symlink()
+
+
+def colliding(count):
+    """Ids whose product with the factor of a well-known hash has nothing in its upper bits."""
+    inverse = np.uint64(pow(0xF1357AEA2E62A9C5, -1, 1 << 64))
+    start, found = 1, []
+    while len(found) < count:
+        ids = np.arange(start, start + (1 << 22), dtype=np.uint64) * inverse
+        letters = ids.view(np.uint8).reshape(-1, 8)
+        plain = ((letters > 34) & (letters < 127) & (letters != 92)).all(axis=1)
+        found += [bytes(row).decode("ascii") for row in letters[plain]]
+        start += 1 << 22
+    return found[:count]
+
+
+def test_ids_that_collide_take_no_time(tmp_path):
+    """Whoever chooses the ids of a session does not choose how long it takes to open it."""
+
+    def seconds(ids):
+        path = tmp_path / "s.jsonl"
+        header = {"type": "session", "version": 3, "id": "s", "timestamp": STAMP, "cwd": "/w"}
+        lines = [
+            {"type": "custom", "id": id, "parentId": None, "timestamp": STAMP, "customType": "x"}
+            for id in ids
+        ]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in [header, *lines]))
+        began = time.perf_counter()
+        with SessionManager.open(str(path), read_only=True) as session:
+            assert session.get_entry(ids[0]) is not None
+        doctor.check(path)
+        return time.perf_counter() - began
+
+    count = 40_000
+    plain = min(seconds([f"{n:08x}" for n in range(count)]) for _ in range(3))
+    assert seconds(colliding(count)) < 10 * plain + 0.5
 
 
 def test_nothing_is_evaluated():

@@ -8,7 +8,7 @@ use super::{Examined, Finding, Findings, Kind};
 use crate::error::Result;
 use crate::{dates, images, json, summary};
 use memchr::memmem;
-use rustc_hash::FxHashSet;
+use std::collections::HashSet;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -50,7 +50,7 @@ pub(super) struct Examiner {
     kept: u64,
     image_bytes: u64,
     /// Hashes of the ids of tool calls.
-    calls: FxHashSet<u128>,
+    calls: HashSet<u128>,
     latest: Option<i64>,
 }
 

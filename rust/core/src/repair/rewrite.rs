@@ -42,7 +42,7 @@ pub type Exchange<'a> = dyn FnMut(&[u8]) -> Result<Option<Vec<u8>>> + 'a;
 /// What the system says, [`NotASession`](ErrorKind::NotASession), [`TooNew`](ErrorKind::TooNew) or
 /// [`Cancelled`](ErrorKind::Cancelled); then the file is as it was, and nothing is left beside it.
 pub fn repair(path: &Path, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<Option<Outcome>> {
-    let target = draft::resolve_links(path).map_err(|e| Error::io(e, path))?;
+    let target = target_of(path)?;
     for _ in 0..TRIES {
         let held = Held::lock(&target, &mut || go_on(0, 0))?;
         let (file, size) = held.content();
@@ -64,6 +64,13 @@ pub fn repair(path: &Path, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<Op
         }
     }
     Err(Error::io(io::ErrorKind::ResourceBusy.into(), path))
+}
+
+/// The file that a path names, with what dead writers left beside it removed.
+fn target_of(path: &Path) -> Result<PathBuf> {
+    let target = draft::resolve_links(path).map_err(|e| Error::io(e, path))?;
+    draft::sweep(&target);
+    Ok(target)
 }
 
 fn refuse_newer(path: &Path, version: Option<f64>) -> Result<()> {
@@ -303,7 +310,7 @@ pub fn exchange_images(
     exchange: &mut Exchange<'_>,
     go_on: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<u64> {
-    let target = draft::resolve_links(path).map_err(|e| Error::io(e, path))?;
+    let target = target_of(path)?;
     for _ in 0..TRIES {
         let held = Held::lock(&target, &mut || go_on(0, 0))?;
         let (file, size) = held.content();

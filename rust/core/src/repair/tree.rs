@@ -13,7 +13,8 @@ use crate::Row;
 use crate::envelope::Key;
 use crate::index::{IdKey, Interner};
 use crate::migrate::derived_id;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 
 /// Parent column: none. The highest row number, so that a row is never it.
 const ROOT: u32 = u32::MAX;
@@ -193,7 +194,7 @@ impl Tree {
     fn name_anew(&mut self, findings: &mut Findings) {
         let mut rows: Vec<Row> = self.renamed.keys().copied().collect();
         rows.sort_unstable();
-        let mut given = FxHashSet::default();
+        let mut given = HashSet::new();
         for row in rows {
             let old = self.shown(self.id[row as usize]);
             let line = self.line[row as usize];
@@ -504,3 +505,6 @@ impl Ranks {
         (self.first[row as usize]..self.last[row as usize]).contains(&at)
     }
 }
+
+#[cfg(test)]
+mod tests;
