@@ -1,6 +1,7 @@
 //! The values a listing shows, from JSON texts that were validated before.
 
 use crate::json;
+use memchr::{memchr, memchr2, memmem, memrchr};
 
 /// A string in WTF-8; `None` of another value.
 pub(super) fn string(value: &[u8]) -> Option<Vec<u8>> {
@@ -144,14 +145,39 @@ fn number_of_text(text: &[u8]) -> f64 {
 
 /// What a `usage` says it has cost; 0 where it says no finite number.
 pub(super) fn cost(usage: &[u8]) -> f64 {
-    let total = member(usage, "cost").and_then(|cost| member(cost, "total"));
-    match total {
+    match plain_total(usage).or_else(|| total(usage)) {
         Some(value @ [b'-' | b'0'..=b'9', ..]) => {
             Some(json::number(value)).filter(|cost| cost.is_finite())
         }
         _ => None,
     }
     .unwrap_or(0.0)
+}
+
+fn total(usage: &[u8]) -> Option<&[u8]> {
+    member(usage, "cost").and_then(|cost| member(cost, "total"))
+}
+
+/// The same where it takes no search through all members: `{..., "cost": {...}}` without escapes and
+/// without containers in the cost, which is what pi writes. None says nothing.
+///
+/// Without escapes every quote begins or ends a string, so what looks like a key here is one. The last
+/// two brackets are those of the cost and of the usage, so no member comes behind.
+fn plain_total(usage: &[u8]) -> Option<&[u8]> {
+    let inside = usage.strip_prefix(b"{")?.strip_suffix(b"}}")?;
+    let open = memrchr(b'{', inside)?;
+    let before = inside[..open].strip_suffix(b"\"cost\":")?;
+    let cost = &inside[open + 1..];
+    if !matches!(before.last(), None | Some(b','))
+        || memchr2(b'}', b'[', cost).is_some()
+        || memchr(b'\\', usage).is_some()
+    {
+        return None;
+    }
+    let at = memmem::rfind(cost, b"\"total\"")?;
+    let value = cost[at..].strip_prefix(b"\"total\":")?;
+    let end = memchr(b',', value).unwrap_or(value.len());
+    Some(value[..end].trim_ascii())
 }
 
 /// A member of an object; of duplicate keys the last one.
@@ -179,4 +205,83 @@ pub(super) fn trim(mut text: &[u8]) -> &[u8] {
         text = rest;
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Objects with the keys that count and with others, nested, spaced, escaped, repeated.
+    fn object(values: impl Strategy<Value = String> + Clone) -> impl Strategy<Value = String> {
+        let key = prop::sample::select(
+            &[
+                "cost",
+                "cost",
+                "total",
+                "total",
+                "input",
+                "\\u0063ost",
+                "tot\\u0061l",
+                "a,\\\"total",
+            ][..],
+        );
+        let blank = prop::sample::select(&["", "", "", " "][..]);
+        let member = (key, blank.clone(), values, blank)
+            .prop_map(|(key, a, value, b)| format!("\"{key}\"{a}:{b}{value}{a}"));
+        let members = proptest::collection::vec(member, 0..4);
+        members.prop_map(|members| format!("{{{}}}", members.join(",")))
+    }
+
+    fn plain() -> impl Strategy<Value = String> + Clone {
+        let values = [
+            "1",
+            "-2.5e3",
+            "0.25",
+            "1e999",
+            "null",
+            "\"a,b\"",
+            "\"}}\"",
+            "\"{\"",
+            "\"\\\"\"",
+            "[1,2]",
+            "[{\"cost\":{\"total\":3}}]",
+            "{}",
+            "true",
+        ];
+        proptest::sample::select(values.to_vec()).prop_map(str::to_owned)
+    }
+
+    fn usage() -> impl Strategy<Value = String> {
+        let inner = object(plain().boxed()).boxed();
+        let cost = object(prop_oneof![3 => plain(), 1 => inner].boxed()).boxed();
+        object(prop_oneof![plain(), cost].boxed())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        /// Where the short way says something, it is what the search through all members says.
+        #[test]
+        fn the_short_way_to_the_cost_is_the_long_one(usage in usage()) {
+            let usage = usage.as_bytes();
+            prop_assert!(json::validate(usage).is_ok());
+            if let Some(found) = plain_total(usage) {
+                prop_assert_eq!(Some(found), total(usage).map(cut_at_comma));
+            }
+        }
+    }
+
+    /// A string is no number, wherever it ends.
+    fn cut_at_comma(value: &[u8]) -> &[u8] {
+        let end = memchr(b',', value).unwrap_or(value.len());
+        &value[..end]
+    }
+
+    #[test]
+    fn what_pi_writes_takes_the_short_way() {
+        let usage =
+            br#"{"input":1,"totalTokens":2,"cost":{"input":0.5,"output":0.25,"total":0.75}}"#;
+        assert_eq!(plain_total(usage), Some(&b"0.75"[..]));
+    }
 }

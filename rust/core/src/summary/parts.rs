@@ -91,5 +91,6 @@ fn plain(key: &[u8]) -> &[u8] {
 /// becomes six when it is escaped.
 #[inline]
 fn may_be_spelt(key: &[u8]) -> bool {
-    key.len() >= 9 && key.contains(&b'\\')
+    // The common long ones are not looked through.
+    key.len() >= 9 && key != b"timestamp" && key != b"stopReason" && key.contains(&b'\\')
 }
