@@ -356,7 +356,7 @@ impl Store {
     ) -> Result<bool> {
         for _ in 0..TRIES {
             let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
-            let end = self.write(lead, lines, sync)?;
+            let end = self.write(lead, lines, sync, go_on)?;
             if end == self.end + (lead.len() + lines.len()) as u64 {
                 change.sealed |= self.tail == Tail::Torn;
                 return self.index_own(lead.len() as u64, lines).map(|()| true);
@@ -387,7 +387,7 @@ impl Store {
     }
 
     /// Writes at the end of the file; the offset behind the written bytes.
-    fn write(&mut self, lead: &[u8], lines: &[u8], sync: bool) -> Result<u64> {
+    fn write(&mut self, lead: &[u8], lines: &[u8], sync: bool, go_on: GoOn<'_>) -> Result<u64> {
         let Some(writer) = &self.writer else {
             return Err(Error::io(io::ErrorKind::NotFound.into(), &self.path));
         };
@@ -408,19 +408,47 @@ impl Store {
                 }
             })
             .and_then(|()| (&writer.file).stream_position());
-        result.map_err(|error| {
-            self.roll_back(writer, done as u64);
-            Error::io(error, &self.path)
-        })
+        match result {
+            Ok(end) => Ok(end),
+            Err(error) if self.roll_back(writer, done as u64) => Err(Error::io(error, &self.path)),
+            Err(error) => Err(self.take_in_rest(error, lines, go_on)),
+        }
     }
 
-    /// Takes back the `done` bytes of a failed write, or closes them off if others wrote as well.
-    fn roll_back(&self, writer: &Writer, done: u64) {
+    /// Takes back the `done` bytes of a failed write, or closes them off if others wrote as well; whether
+    /// the file is as it was.
+    fn roll_back(&self, writer: &Writer, done: u64) -> bool {
         let size = writer.file.metadata().map(|m| m.len()).ok();
         let ours = size == Some(self.end + done);
-        if done > 0 && !(ours && writer.file.set_len(self.end).is_ok()) {
-            // Where this fails too, the next append sees that the file has grown, and seals it.
-            drop(write_counted(&writer.file, b"\n"));
+        if done == 0 || ours && writer.file.set_len(self.end).is_ok() {
+            return true;
+        }
+        // Where this fails too, the next append sees that the file has grown, and seals it.
+        drop(write_counted(&writer.file, b"\n"));
+        false
+    }
+
+    /// Takes in what a failed write has left in the file for good, so that memory and file agree; says
+    /// so in the error. What cannot be read now is taken in by the next append, as another writer's.
+    fn take_in_rest(&mut self, source: io::Error, lines: &[u8], go_on: GoOn<'_>) -> Error {
+        let from = self.sealed_end;
+        if self.seam_holds().unwrap_or(false) {
+            drop(self.scan(false, go_on));
+        }
+        let path = self.path.clone();
+        let stays = |line: &[u8]| self.place_of(line).is_some_and(|at| at >= from);
+        match lines
+            .split(|&b| b == b'\n')
+            .filter(|line| stays(line))
+            .count() as u64
+        {
+            0 => Error::io(source, &path),
+            entries => ErrorKind::Stays {
+                source,
+                path,
+                entries,
+            }
+            .into(),
         }
     }
 

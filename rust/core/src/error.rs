@@ -17,6 +17,14 @@ pub enum ErrorKind {
     /// The operating system refused.
     #[error("{source}: {}", path.display())]
     Io { source: io::Error, path: PathBuf },
+    /// The operating system refused in the middle of an append, and then to take back what was written
+    /// before: these entries are in the file, and in the index.
+    #[error("{source}; {} ({})", stays(*entries), path.display())]
+    Stays {
+        source: io::Error,
+        path: PathBuf,
+        entries: u64,
+    },
     /// The file has bytes, but no session header before anything else.
     #[error("{reason} ({}, line {line}, byte {byte})", path.display())]
     NotASession {
@@ -47,6 +55,11 @@ pub enum ErrorKind {
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
+}
+
+/// What an error says of entries that could not be taken back.
+pub fn stays(entries: u64) -> String {
+    format!("the first {entries} of the new entries could not be taken back and are in the file")
 }
 
 impl Error {

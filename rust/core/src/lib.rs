@@ -31,7 +31,7 @@ pub mod store;
 pub mod summary;
 pub mod walk;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, stays};
 
 /// A row of the index: the position of an entry among the entries of its file.
 pub type Row = u32;

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
-use sessiontree_core::{Error, ErrorKind};
+use sessiontree_core::{Error, ErrorKind, stays};
 use std::io;
 use std::path::Path;
 
@@ -19,6 +19,11 @@ fn named(py: Python<'_>, class: &str, message: String) -> PyErr {
 
 /// `OSError(errno, strerror, filename)`: Python picks the subclass by errno.
 pub fn os_error(py: Python<'_>, error: &io::Error, path: &Path) -> PyErr {
+    os_error_that(py, error, path, "")
+}
+
+/// The same, with more to say than the system does.
+fn os_error_that(py: Python<'_>, error: &io::Error, path: &Path, more: &str) -> PyErr {
     let errno = error.raw_os_error().or_else(|| errno_of(error.kind()));
     let text = errno.map_or_else(
         || Ok(error.to_string()),
@@ -28,7 +33,7 @@ pub fn os_error(py: Python<'_>, error: &io::Error, path: &Path) -> PyErr {
         },
     );
     match text {
-        Ok(text) => PyOSError::new_err((errno, text, path.as_os_str().to_owned())),
+        Ok(text) => PyOSError::new_err((errno, text + more, path.as_os_str().to_owned())),
         Err(error) => error,
     }
 }
@@ -49,6 +54,11 @@ fn errno_of(kind: io::ErrorKind) -> Option<i32> {
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     let class = match error.kind() {
         ErrorKind::Io { source, path } => return os_error(py, source, path),
+        ErrorKind::Stays {
+            source,
+            path,
+            entries,
+        } => return os_error_that(py, source, path, &format!("; {}", stays(*entries))),
         ErrorKind::Cancelled => {
             return PyErr::take(py).unwrap_or_else(|| PyKeyboardInterrupt::new_err(()));
         }
