@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 
+from sessiontree._native import create_file
 from sessiontree.paths import make_private_dirs
 
 CACHE_DIR_VARIABLE = "SESSIONTREE_CACHE_DIR"
@@ -70,15 +70,14 @@ def write_private(path: str, data: bytes) -> None:
     folder = os.path.dirname(path)
     check_ours(os.path.dirname(folder))
     make_private_dirs(folder)
-    temporary = f"{path}.{os.getpid()}-{threading.get_ident()}.tmp"
+    # One name for all writers: what a killed one has left goes with the next record.
+    new = f"{path}.new"
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        os.unlink(new)
     try:
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
+        create_file(new, [data])
+        os.replace(new, path)
     except OSError:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(new)
         raise

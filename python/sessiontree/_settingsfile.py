@@ -53,8 +53,10 @@ def locked(path: Path) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = path.with_name(path.name + ".lock")
-    with _kernel_lock(path):
+    with _kernel_lock(path) as record:
+        _remove_dead(folder, record)
         _take(folder, path)
+        _note(folder, record)
         try:
             yield
         finally:
@@ -62,11 +64,35 @@ def locked(path: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
+def _note(folder: Path, record: Path | None) -> None:
+    """Write down which lock folder is ours: if this process is killed, the next one need not wait."""
+    if record is not None:
+        with contextlib.suppress(OSError):
+            record.write_text(_mark(folder))
+
+
+def _remove_dead(folder: Path, record: Path | None) -> None:
+    """Remove the lock folder that one of our own processes left; it is dead, for we have its kernel lock."""
+    if record is not None:
+        with contextlib.suppress(OSError):
+            if record.read_text() == _mark(folder):
+                folder.rmdir()
+
+
+def _mark(folder: Path) -> str:
+    """What tells a folder from one that is made later under its name."""
+    stat = folder.stat()
+    return f"{stat.st_ino} {stat.st_mtime_ns}"
+
+
 @contextlib.contextmanager
-def _kernel_lock(path: Path) -> Iterator[None]:
+def _kernel_lock(path: Path) -> Iterator[Path | None]:
     """Keep our own processes apart: the lock folder alone cannot, once one of two finds it stale.
 
     The lock file lies in the user's cache and not beside the settings, where it would turn up in projects.
+
+    Yields:
+        A file beside the lock file that only its holder uses; None without a lock.
     """
     import filelock
 
@@ -81,10 +107,10 @@ def _kernel_lock(path: Path) -> Iterator[None]:
         raise _busy(path) from error
     except OSError:
         # Without a cache folder pi's lock has to do.
-        yield
+        yield None
         return
     try:
-        yield
+        yield place / f"{name}.held"
     finally:
         lock.release()
 

@@ -13,6 +13,7 @@ index; ``spend`` what entries have cost. Paths are bytes, since names of files n
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sqlite3
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 _BUSY_MS: Final = 60_000
 _DAMAGED: Final = frozenset({11, 26})  # SQLITE_CORRUPT, SQLITE_NOTADB
+_ERRNO: Final = {
+    3: errno.EACCES,  # SQLITE_PERM
+    5: errno.EBUSY,  # SQLITE_BUSY
+    6: errno.EBUSY,  # SQLITE_LOCKED
+    7: errno.ENOMEM,  # SQLITE_NOMEM
+    8: errno.EROFS,  # SQLITE_READONLY
+    13: errno.ENOSPC,  # SQLITE_FULL
+}
+"""SQLite does not hand the system's own number on; everything else counts as EIO."""
 
 FACTS: Final = tuple(field.name for field in fields(Facts))
 """The columns of ``sessions`` that `Facts` fills."""
@@ -197,7 +207,8 @@ def _explained(database: Database) -> Iterator[None]:
         if "no such module: fts5" in text:
             raise SessionTreeError("this Python's SQLite has no FTS5, which the catalog needs") from error
         if isinstance(error, sqlite3.OperationalError):
-            raise OSError(None, text, database.file) from error
+            number = _ERRNO.get((code or 0) & 0xFF, errno.EIO)
+            raise OSError(number, text, database.file) from error
         raise
 
 
