@@ -2,16 +2,17 @@
 
 PYTHON ?= python3
 SECONDS ?= 60
+FUZZED := validator envelope scan header summary cache
 BIN := .venv/bin
 STAMPS := .venv/stamps
-RUST := Cargo.toml $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
+RUST := Cargo.toml $(wildcard rust/*/Cargo.toml) $(shell find rust/core rust/py -name '*.rs')
 export CARGO_TERM_QUIET ?= true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo lint audit format stubs conformance interop fuzz bench arm torture clean
+.PHONY: help setup build test demo lint audit format stubs conformance interop fuzz fuzz-core fuzz-python bench arm torture clean
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMPS)/requirements ## create .venv with the pinned tools
 
@@ -50,6 +51,17 @@ interop: build ## sessiontree and the real pi on the same files (needs npm)
 
 fuzz: build ## random sessions and steps to both, for SECONDS=60
 	$(BIN)/python tests/interop/fuzz.py --seconds $(SECONDS)
+
+fuzz-core: ## search for bytes that the core does not bear, SECONDS=60 a target (needs cargo-fuzz and nightly Rust)
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || \
+		{ echo 'cargo-fuzz or a nightly Rust is missing (cargo install cargo-fuzz): nothing is searched' >&2; exit 1; }
+	cd rust/fuzz && for target in $(FUZZED); do mkdir -p target/found/$$target && \
+		cargo +nightly fuzz run --fuzz-dir . $$target target/found/$$target corpus/$$target -- \
+		-dict=json.dict -timeout=20 -print_final_stats=1 -max_total_time=$(SECONDS) || exit; done
+
+fuzz-python: build ## the same for the Python layer (needs atheris)
+	@mkdir -p .hypothesis/found
+	PYTHONPATH=tests $(BIN)/python -m reliability.fuzz_python --seconds $(SECONDS) .hypothesis/found tests/reliability/corpus
 
 bench: build ## sessiontree beside pi, the best Python port and the floors (QUICK=1: five minutes)
 	$(BIN)/python benches/compare.py $(if $(QUICK),--quick) --json benches/results/compare.jsonl

@@ -13,23 +13,25 @@
 //! What lies behind the saved end is scanned as ever. Trouble with the cache (a folder that cannot be
 //! written, a full disk) is nobody's trouble: the session is scanned.
 
-use crate::Row;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::index::saved::{In, Out};
 use crate::lines::{self, Line, Source};
 use crate::place as files;
 use crate::store::{Backing, Options, Report, Skipped, Store, Tail};
+use crate::{Row, draft};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;
 
 /// Changes with every change of what is written here or in the index's columns.
 const MAGIC: &[u8; 8] = b"STINDEX1";
@@ -107,7 +109,18 @@ fn seams<S: Source + ?Sized>(source: &S, end: u64) -> io::Result<Option<(u64, u6
 /// The saved index of a file, if there is one and it can be believed.
 pub(crate) fn load(folder: &Path, path: &Path, file: &File, meta: &Metadata) -> Option<Saved> {
     let stamp = stamp(meta).filter(|stamp| stamp.size >= SMALLEST)?;
-    let (mut saved, length) = open_saved(&place(folder, path))?;
+    let (saved, length) = open_saved(&place(folder, path))?;
+    read(saved, length, path, stamp, file)
+}
+
+/// What a saved index of `length` bytes says, if it can be believed of this file.
+fn read<R: Read, S: Source + ?Sized>(
+    mut saved: R,
+    length: u64,
+    path: &Path,
+    now: Stamp,
+    file: &S,
+) -> Option<Saved> {
     let (magic, sum) = (eight(&mut saved)?, eight(&mut saved)?);
     let mut input = In::new(saved, length.checked_sub(16)?);
     if magic != *MAGIC || input.bytes()? != path.as_os_str().as_encoded_bytes() {
@@ -122,7 +135,7 @@ pub(crate) fn load(folder: &Path, path: &Path, file: &File, meta: &Metadata) -> 
     };
     let saved_at = input.number()?;
     let sealed_end = input.number()?;
-    if !is_believed(then, saved_at, stamp) || sealed_end > stamp.size {
+    if !is_believed(then, saved_at, now) || sealed_end > now.size {
         return None;
     }
     let known = (input.number()?, input.number()?);
@@ -152,7 +165,7 @@ fn open_saved(place: &Path) -> Option<(File, u64)> {
     Some((file, meta.len()))
 }
 
-fn eight(file: &mut File) -> Option<[u8; 8]> {
+fn eight(file: &mut impl Read) -> Option<[u8; 8]> {
     let mut bytes = [0; 8];
     file.read_exact(&mut bytes).ok()?;
     Some(bytes)
@@ -217,9 +230,19 @@ fn save(folder: &Path, path: &Path, file: &File, what: &ToSave<'_>, at: u64) -> 
     if !quiet || stamp.size < SMALLEST || stamp.size < what.sealed_end {
         return Ok(());
     }
-    let Some((head, tail)) = seams(file, what.sealed_end)? else {
+    let Some(seams) = seams(file, what.sealed_end)? else {
         return Ok(());
     };
+    make_folder(folder)?;
+    replace(
+        &place(folder, path),
+        &written(path, stamp, at, seams, what),
+    )?;
+    tidy(folder)
+}
+
+/// The bytes of a saved index, but for its beginning: the check sum is that of these.
+fn written(path: &Path, stamp: Stamp, at: u64, seams: (u64, u64), what: &ToSave<'_>) -> Vec<u8> {
     let mut out = Out::default();
     out.bytes(path.as_os_str().as_encoded_bytes());
     for number in [
@@ -233,14 +256,12 @@ fn save(folder: &Path, path: &Path, file: &File, what: &ToSave<'_>, at: u64) -> 
     ] {
         out.number(number);
     }
-    for number in [head, tail, what.lines, what.header.0, what.header.1] {
+    for number in [seams.0, seams.1, what.lines, what.header.0, what.header.1] {
         out.number(number);
     }
     write_report(&mut out, what.report);
     what.index.save(&mut out);
-    make_folder(folder)?;
-    replace(&place(folder, path), &out.0)?;
-    tidy(folder)
+    out.0
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {
@@ -260,6 +281,8 @@ fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let result = options.open(&temporary).and_then(|mut file| {
+        // For as long as it is written: what nobody has locked is removed by whoever tidies up.
+        files::claim(&file)?;
         file.write_all(MAGIC)?;
         file.write_all(&xxh3_64(bytes).to_le_bytes())?;
         file.write_all(bytes)?;
@@ -280,7 +303,7 @@ fn tidy(folder: &Path) -> io::Result<()> {
         let age = meta.modified()?.elapsed().unwrap_or_default();
         match path.extension().and_then(|e| e.to_str()) {
             Some(ENDING) => kept.push((age, meta.len(), path)),
-            Some("tmp") if age > Duration::from_secs(3600) => fs::remove_file(path)?,
+            Some("tmp") => drop(draft::remove_if_dead(&path)),
             _ => {}
         }
     }

@@ -503,7 +503,7 @@ pub fn sweep(path: &Path) -> usize {
 }
 
 /// Removes a temporary file that nobody works with.
-fn remove_if_dead(path: &Path) -> bool {
+pub(crate) fn remove_if_dead(path: &Path) -> bool {
     let mut options = OpenOptions::new();
     options.append(true);
     #[cfg(unix)]

@@ -8,6 +8,9 @@ use crate::json::{self, Fault, Shape, Visitor};
 use std::borrow::Cow;
 use std::ops::Range;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;
+
 /// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -13,6 +13,9 @@ use crate::place;
 use std::io;
 use std::path::Path;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;
+
 /// How many bytes of a file are looked at for its header.
 pub const SCAN_LIMIT: u64 = 1 << 20;
 

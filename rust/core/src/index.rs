@@ -8,6 +8,8 @@
 mod batch;
 mod ids;
 pub(crate) mod saved;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;
 
 use crate::Row;
 use crate::envelope::{Envelope, Key, Kind, Role, TIME_UNKNOWN};

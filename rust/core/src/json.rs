@@ -25,10 +25,12 @@ mod scalar;
 mod stream;
 mod text;
 
-#[cfg(test)]
-mod naive;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod naive;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;
 
 use std::ops::Range;
 
@@ -155,6 +157,11 @@ pub fn walk<V: Visitor>(line: &[u8], visitor: &mut V) -> Result<Shape, Fault> {
         Some(vectors) if line.len() >= LONG => stream::walk(vectors, line, visitor),
         _ => scalar::walk(line, visitor),
     }
+}
+
+/// Whether a line holds nothing but JSON's white space.
+pub(crate) fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| b" \t\r\n".contains(byte))
 }
 
 /// The fault that every line has which begins like this; none if it may still become a value.

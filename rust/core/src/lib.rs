@@ -13,6 +13,8 @@ pub mod draft;
 pub mod envelope;
 mod error;
 pub mod fork;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod header;
 pub mod images;
 pub mod index;

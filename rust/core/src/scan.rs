@@ -56,7 +56,7 @@ pub(crate) struct Block {
 pub(crate) struct Plan {
     /// Bytes in a block.
     pub(crate) block: usize,
-    /// How many threads walk lines, besides the calling one.
+    /// How many threads walk lines, besides the calling one; with 0 that one does it.
     pub(crate) threads: usize,
 }
 
@@ -83,10 +83,10 @@ pub(crate) fn scan<S: Source + Sync + ?Sized>(
         due: 0,
         cut: false,
     };
-    if work.blocks() <= FEW {
+    if plan.threads == 0 || work.blocks() <= FEW {
         return work.alone(&mut order, go_on);
     }
-    scope(|scope| match work.start(scope, plan.threads.max(1)) {
+    scope(|scope| match work.start(scope, plan.threads) {
         Some(receiver) => work.collect(receiver, &mut order, go_on),
         None => work.alone(&mut order, go_on),
     })
@@ -229,3 +229,5 @@ impl Order<'_> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;

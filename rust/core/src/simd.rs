@@ -176,7 +176,7 @@ impl Vectors {
     }
 
     /// Every set that this processor has.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn all() -> Vec<Self> {
         #[cfg(target_arch = "x86_64")]
         let sets = [

@@ -8,6 +8,8 @@
 pub(crate) mod known;
 mod reading;
 mod report;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;
 
 use crate::append::Writer;
 use crate::cache::Saved;
@@ -287,7 +289,7 @@ impl Store {
     }
 
     fn take_tail(&mut self, line: &Line<'_>, whole_tail: bool) -> Result<()> {
-        let sound = line.bytes.trim_ascii().is_empty() || json::validate(line.bytes).is_ok();
+        let sound = json::is_blank(line.bytes) || json::validate(line.bytes).is_ok();
         if sound && whole_tail {
             self.tail = Tail::Whole;
             return self.take(line);
@@ -305,7 +307,7 @@ impl Store {
             Some(_) => line.bytes,
         };
         let offset = line.offset + (line.bytes.len() - text.len()) as u64;
-        if text.trim_ascii().is_empty() {
+        if json::is_blank(text) {
             self.report.blank += 1;
             return Ok(());
         }

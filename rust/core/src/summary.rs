@@ -8,6 +8,8 @@ mod content;
 mod parts;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::header::{self, Verdict};
@@ -121,14 +123,16 @@ impl Reader {
         if !all {
             return Err(ErrorKind::Cancelled.into());
         }
-        let refusal = to.refusal.or_else(|| to.finish(&meta));
+        let refusal = to
+            .refusal
+            .or_else(|| to.finish(meta.len(), mtime_of(&meta)));
         refusal.map_or(Ok(()), |(line, byte, reason)| {
             Err(header::not_a_session(path, line, byte, reason))
         })
     }
 
     /// Gives the builder whole lines, and then what follows the last LF; false if it was to stop.
-    fn feed<S: Source>(
+    fn feed<S: Source + ?Sized>(
         &mut self,
         source: &S,
         size: u64,
@@ -272,7 +276,7 @@ impl Builder {
 
     fn take_header(&mut self, line: &[u8], start: usize) {
         let text = header::without_bom(line);
-        if self.refusal.is_some() || text.trim_ascii().is_empty() {
+        if self.refusal.is_some() || json::is_blank(text) {
             return;
         }
         let Ok(envelope) = envelope::read(text) else {
@@ -386,9 +390,9 @@ impl Builder {
         self.activity = self.activity.max(time);
     }
 
-    fn finish(&mut self, meta: &Metadata) -> Option<Refusal> {
+    fn finish(&mut self, size: u64, mtime: i64) -> Option<Refusal> {
         if !self.has_header {
-            let reason = if meta.len() == 0 {
+            let reason = if size == 0 {
                 "the file is empty"
             } else {
                 "no session header"
@@ -396,8 +400,8 @@ impl Builder {
             return Some((1, 0, reason));
         }
         let summary = &mut self.summary;
-        summary.size = meta.len();
-        summary.mtime = mtime_of(meta);
+        summary.size = size;
+        summary.mtime = mtime;
         summary.last_role = self.role.text();
         summary.stop_reason = self.stop.text();
         summary.modified = self

@@ -5,23 +5,9 @@ use std::ops::Range;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::naive::{self, Told};
-use super::{Fault, LineVisitor, Shape, Visitor, Walker, scalar, stream};
+use super::twins::{answer, check_line, check_lines, check_members};
+use super::{Fault, LineVisitor, Shape, Visitor, Walker};
 use super::{decode_string, elements, is_dropped, key_is, members, number, validate, walk};
-use crate::simd::Vectors;
-
-impl Visitor for Told {
-    fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
-        self.push((depth, key.to_vec(), value));
-    }
-}
-
-type Answer = Result<(Shape, Told), Fault>;
-
-fn answer(walk: impl FnOnce(&[u8], &mut Told) -> Result<Shape, Fault>, line: &[u8]) -> Answer {
-    let mut told = Told::new();
-    walk(line, &mut told).map(|shape| (shape, told))
-}
 
 /// The number of cases of each property; `SESSIONTREE_CASES` sets another.
 fn cases(usual: u32) -> ProptestConfig {
@@ -107,73 +93,11 @@ fn serde_accepts(line: &[u8]) -> bool {
         .is_ok()
 }
 
-/// Lines as they are told: place, text, and members if there is a value.
-type Lines = Vec<(usize, Vec<u8>, Result<Option<(Shape, Told)>, Fault>)>;
-
-#[derive(Default)]
-struct Hearer {
-    told: Told,
-    lines: Lines,
-}
-
-impl Visitor for Hearer {
-    fn member(&mut self, depth: u8, key: &[u8], value: Range<usize>) {
-        self.told.member(depth, key, value);
-    }
-}
-
-impl LineVisitor for Hearer {
-    fn line(&mut self, line: &[u8], start: usize, answer: Result<Option<Shape>, Fault>) {
-        let told = std::mem::take(&mut self.told);
-        let answer = answer.map(|shape| shape.map(|shape| (shape, told)));
-        self.lines.push((start, line.to_vec(), answer));
-    }
-}
-
-fn heard(walk: impl FnOnce(&[u8], &mut Hearer), text: &[u8]) -> Lines {
-    let mut hearer = Hearer::default();
-    walk(text, &mut hearer);
-    hearer.lines
-}
-
-/// The slow twin of walking many lines.
-fn split(text: &[u8]) -> Lines {
-    let mut lines = Lines::new();
-    let mut start = 0;
-    for piece in text.split_inclusive(|&byte| byte == b'\n') {
-        let line = piece.strip_suffix(b"\n").unwrap_or(piece);
-        let blank = line.iter().all(|byte| b" \t\r".contains(byte));
-        let one = |line| answer(scalar::walk, line).map(Some);
-        lines.push((
-            start,
-            line.to_vec(),
-            if blank { Ok(None) } else { one(line) },
-        ));
-        start += piece.len();
-    }
-    lines
-}
-
-/// Every walker must answer as the slow twin does, and all alike.
+/// Every walker must answer as the slow twin and `serde_json` do.
 fn check(line: &[u8]) {
-    let slow = naive::walk(line);
-    let scalar = answer(scalar::walk, line);
-    let fast = answer(walk, line);
+    check_line(line);
     let text = String::from_utf8_lossy(line);
-    assert_eq!(scalar.as_ref().ok(), slow.as_ref(), "{text:?}");
-    assert_eq!(fast, scalar, "{text:?}");
-    for vectors in Vectors::all() {
-        let walk = |line: &[u8], told: &mut Told| stream::walk(vectors, line, told);
-        assert_eq!(answer(walk, line), scalar, "{vectors:?} {text:?}");
-    }
-    assert_eq!(serde_accepts(line), slow.is_some(), "{text:?}");
-    if let Err(fault) = fast {
-        assert!(fault.at <= line.len(), "{text:?}");
-        assert_eq!(
-            fault.at == line.len(),
-            fault.reason.contains("end of the line")
-        );
-    }
+    assert_eq!(serde_accepts(line), validate(line).is_ok(), "{text:?}");
 }
 
 proptest! {
@@ -187,18 +111,8 @@ proptest! {
             text.extend(changed(&json, &changes));
             text.extend(end.as_bytes());
         }
-        for length in [text.len(), text.len().saturating_sub(1)] {
-            let expected = split(&text[..length]);
-            prop_assert_eq!(&heard(scalar::lines, &text[..length]), &expected);
-            for vectors in Vectors::all() {
-                let mut walker = Walker { vectors: Some(vectors), ..Walker::new() };
-                let lines = heard(|text, hearer| walker.lines(text, hearer), &text[..length]);
-                prop_assert_eq!(&lines, &expected, "{:?}", vectors);
-                // The walker is left as it was.
-                let again = heard(|text, hearer| walker.lines(text, hearer), &text[..length]);
-                prop_assert_eq!(&again, &expected, "{:?}", vectors);
-            }
-        }
+        check_lines(&text);
+        check_lines(&text[..text.len().saturating_sub(1)]);
     }
 
     /// Valid and slightly broken texts are judged and told as the slow twin does.
@@ -251,19 +165,9 @@ proptest! {
     /// Depth 1 is what `members` gives; depth 2 is what it gives of those values.
     #[test]
     fn told_members_are_the_parts(text in json()) {
-        let Ok((Shape::Object, told)) = answer(walk, text.as_bytes()) else { return Ok(()) };
-        let mut parts = Vec::new();
-        for (key, value) in members(text.as_bytes()) {
-            if value.starts_with(b"{") {
-                parts.extend(members(value).map(|(key, value)| (2, key, value)));
-            }
-            parts.push((1, key, value));
+        if let Ok((Shape::Object, told)) = answer(walk, text.as_bytes()) {
+            check_members(text.as_bytes(), &told);
         }
-        let told: Vec<_> = told
-            .iter()
-            .map(|(depth, key, value)| (*depth, &key[..], &text.as_bytes()[value.clone()]))
-            .collect();
-        prop_assert_eq!(told, parts);
     }
 
     /// The iterators over parts end on any bytes.

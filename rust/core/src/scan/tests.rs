@@ -1,68 +1,8 @@
 //! Scans in blocks against a plain split.
 
+use super::twins::{naive, scanned};
 use super::*;
-use crate::envelope::{self, Key, Kind};
-use crate::index::Index;
 use proptest::prelude::*;
-
-/// What a scan of several blocks finds: lines, where they end, the report, and of each row its
-/// place, id and parent.
-#[derive(Debug, Default, PartialEq)]
-struct Found {
-    lines: u64,
-    end: u64,
-    report: Report,
-    rows: Vec<((u64, u64), Key, u32)>,
-}
-
-impl Found {
-    fn add_rows(&mut self, index: &Index) {
-        let rows = 0..index.len() as crate::Row;
-        let look = |row| (index.span(row), index.id(row), index.parent(row));
-        self.rows.extend(rows.map(look));
-    }
-}
-
-fn scanned(data: &[u8], range: Range<u64>, plan: Plan) -> Found {
-    let (mut found, mut index) = (Found::default(), Index::default());
-    let mut take = |block: Block| {
-        found.report.add(block.report, found.lines);
-        found.lines += block.lines;
-        found.end = block.end;
-        index.extend(block.rows);
-    };
-    let result = scan(data, range, plan, &mut take, &mut || true);
-    assert!(matches!(result, Ok(ControlFlow::Continue(()))));
-    found.add_rows(&index);
-    found
-}
-
-/// The slow twin: splits the whole text and reads line by line.
-fn naive(data: &[u8], range: Range<u64>) -> Found {
-    let (mut found, mut index) = (Found::default(), Index::default());
-    let mut offset = range.start;
-    let part = &data[range.start as usize..data.len().min(range.end as usize)];
-    for piece in part.split_inclusive(|&byte| byte == b'\n') {
-        let Some(line) = piece.strip_suffix(b"\n") else {
-            break;
-        };
-        found.lines += 1;
-        let report = &mut found.report;
-        match envelope::read(line) {
-            _ if line.iter().all(|byte| b" \t\r".contains(byte)) => report.blank += 1,
-            Err(fault) => report.skip(found.lines, offset + fault.at as u64, fault.reason),
-            Ok(envelope) if envelope.dropped => report.blank += 1,
-            Ok(envelope) if envelope.kind == Kind::Header => report.headers += 1,
-            Ok(envelope) => {
-                index.push(offset, line.len() as u64, envelope);
-            }
-        }
-        offset += piece.len() as u64;
-        found.end = offset;
-    }
-    found.add_rows(&index);
-    found
-}
 
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
@@ -90,7 +30,7 @@ proptest! {
     fn any_cut_gives_the_lines_of_a_plain_split(
         text in text(),
         block in prop_oneof![1_usize..20, 20_usize..2000],
-        threads in 1_usize..4,
+        threads in 0_usize..4,
         skip in 0_usize..3,
     ) {
         let starts: Vec<_> = memchr::memchr_iter(b'\n', &text).take(skip).collect();

@@ -1,3 +1,4 @@
+use super::twins::naive;
 use super::*;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -23,76 +24,6 @@ fn lines(entries: &[&str]) -> Summary {
 
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
-}
-
-/// The naive twin: the whole file in memory, every line as a tree of values.
-#[derive(Debug, Default, PartialEq)]
-struct Naive {
-    name: Option<String>,
-    messages: u64,
-    first: String,
-    all: Vec<String>,
-    activity: i64,
-    role: Option<String>,
-    stop: Option<String>,
-    skipped: u64,
-}
-
-fn naive(text: &str) -> Naive {
-    let mut out = Naive::default();
-    for line in text.split('\n').skip(1) {
-        let Ok(entry) = serde_json::from_str::<Value>(line) else {
-            out.skipped += u64::from(!line.trim().is_empty());
-            continue;
-        };
-        if entry["type"] == "session_info" {
-            match &entry["name"] {
-                Value::Null => out.name = None,
-                Value::String(name) => {
-                    out.name = Some(name.trim().to_owned()).filter(|name| !name.is_empty());
-                }
-                _ => {}
-            }
-        }
-        if entry["type"] == "message" {
-            out.messages += 1;
-            naive_message(&mut out, &entry);
-        }
-    }
-    out
-}
-
-fn naive_message(out: &mut Naive, entry: &Value) {
-    let message = &entry["message"];
-    let Some(role) = message["role"].as_str() else {
-        return;
-    };
-    out.role = Some(role.to_owned());
-    out.stop = message["stopReason"].as_str().map(str::to_owned);
-    if message.get("content").is_none() || !["user", "assistant"].contains(&role) {
-        return;
-    }
-    let own = message["timestamp"].as_i64();
-    let written = entry["timestamp"]
-        .as_str()
-        .and_then(|t| dates::parse(t.as_bytes()));
-    out.activity = out.activity.max(own.or(written).unwrap_or(0));
-    let shown = match &message["content"] {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts = blocks.iter().filter(|block| block["type"] == "text");
-            let texts = texts.map(|block| block["text"].as_str().unwrap_or_default());
-            texts.collect::<Vec<_>>().join(" ")
-        }
-        _ => String::new(),
-    };
-    if shown.is_empty() {
-        return;
-    }
-    if role == "user" && out.first.is_empty() {
-        out.first.clone_from(&shown);
-    }
-    out.all.push(shown);
 }
 
 fn some_text() -> impl Strategy<Value = String> {
@@ -183,7 +114,7 @@ proptest! {
     #[test]
     fn a_summary_says_what_parsing_every_line_says(entries in proptest::collection::vec(entry(), 0..12), chunk in 1usize..300) {
         let file = format!("{HEADER}\n{}\n", entries.join("\n"));
-        let wanted = naive(&file);
+        let wanted = naive(&file).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         fs::write(&path, &file).unwrap();
