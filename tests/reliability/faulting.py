@@ -83,6 +83,7 @@ def attempt(kind, faults, arm, what):
             error = run(case, faults, arm)
             if error is not None:
                 check_error(error, named=case.names_its_file)
+                case.check_said(error)
                 case.check_failed()
                 if "unlink" not in what:
                     assert not left_over(folder), left_over(folder)
@@ -113,13 +114,14 @@ def calls(kind, faults):
         return faults.disarm()
 
 
-def fail_each_call(kind, faults):
+def fail_each_call(kind, faults, every):
+    stride = kind.stride if every > 1 else 1
     for number, count in enumerate(calls(kind, faults)):
         name = KINDS[number]
         if name in kind.spared:
             continue
         for error in ERRORS[name]:
-            for nth in range(1, count + 1):
+            for nth in range(1, count + 1, stride):
                 for sticky in (False, True) if (name, error) not in PASSING else (False,):
                     what = f"{name} {nth} {errno.errorcode[error]} sticky={sticky}"
                     attempt(kind, faults, lambda: faults.arm(number, nth, error, sticky=sticky), what)  # noqa: B023
@@ -127,7 +129,8 @@ def fail_each_call(kind, faults):
 
 def stop_each_write(kind, faults, every):
     """Each write stops short at each byte; the file is cut back, or (where it cannot be) sealed later."""
-    for nth in range(1, calls(kind, faults)[WRITE] + 1):
+    stride = kind.stride if every > 1 else 1
+    for nth in range(1, calls(kind, faults)[WRITE] + 1, stride):
         for stop in range(0, 400, every):
             for cut_fails in (False, True):
 
@@ -144,7 +147,7 @@ def main():
     faults = Faults()
     every = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     for kind in CASES:
-        fail_each_call(kind, faults)
+        fail_each_call(kind, faults, every)
         stop_each_write(kind, faults, every)
     for what, count in faults.tried.items():
         print(what, count)

@@ -62,11 +62,17 @@ static int hit(int kind) {
 
 static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-ssize_t write(int fd, const void *data, size_t size) {
+/* One write, at the end (`at` < 0) or at a place. */
+static ssize_t put(int fd, const void *data, size_t size, off64_t at) {
+    if (at < 0) return REAL(write)(fd, data, size);
+    return ((ssize_t (*)(int, const void *, size_t, off64_t))real("pwrite64"))(fd, data, size, at);
+}
+
+static ssize_t writing(int fd, const void *data, size_t size, off64_t at) {
     long now = ++faults[WRITE].count, nth = faults[WRITE].nth, bytes = faults[WRITE].bytes;
-    if (!nth || now < nth) return REAL(write)(fd, data, size);
+    if (!nth || now < nth) return put(fd, data, size, at);
     if (now == nth && bytes >= 0 && (size_t)bytes < size) {
-        ssize_t done = bytes ? REAL(write)(fd, data, bytes) : 0;
+        ssize_t done = bytes ? put(fd, data, bytes, at) : 0;
         if (faults[WRITE].error == KILL) die();
         if (bytes) {
             /* What is left of the write fails. */
@@ -75,12 +81,15 @@ ssize_t write(int fd, const void *data, size_t size) {
             return done;
         }
     } else if (now > nth && !faults[WRITE].sticky) {
-        return REAL(write)(fd, data, size);
+        return put(fd, data, size, at);
     }
     if (faults[WRITE].error == KILL) die();
     errno = faults[WRITE].error;
     return -1;
 }
+
+ssize_t write(int fd, const void *data, size_t size) { return writing(fd, data, size, -1); }
+ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at) { return writing(fd, data, size, at); }
 
 #define FAIL(kind, name, ...) (hit(kind) ? -1 : REAL(name)(__VA_ARGS__))
 

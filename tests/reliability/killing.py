@@ -3,7 +3,7 @@
 Run as a program with ``faults.c`` preloaded:
 
 * ``python -m reliability.killing calls`` kills every writing operation before each of its system calls,
-  and in the middle of each write;
+  and in the middle of each write (``short``: before some of them, where there are very many);
 * ``python -m reliability.killing times N`` kills N writers that do one thing after another, each at a
   random time.
 
@@ -11,22 +11,25 @@ A writer says what it has done, through a pipe, once it is done; what it said mu
 """
 
 import collections
+import contextlib
 import json
 import os
 import random
 import select
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from sessiontree import SessionManager
+from sessiontree import SessionManager, doctor
+from sessiontree.catalog import Catalog
 from sessiontree.settings import SettingsManager
 
 from .faulting import CUT, KINDS, WRITE, Faults, calls
-from .operations import CASES, Migrate, quiet
-from .sessions import ids_on_disk, left_over, make, make_version_1, reply, user
+from .operations import CASES, Repair, quiet
+from .sessions import BIG_LEAF, big_file, ids_on_disk, left_over, make, make_version_1, reply, user
 
 KILL = -1
 PATIENCE = 60
@@ -76,11 +79,11 @@ def kill_at(kind, faults, what, arm):
     return os.WIFSIGNALED(status)
 
 
-def kill_at_calls(faults):
+def kill_at_calls(faults, *, short=False):
     killed = collections.Counter()
     for kind in CASES:
         for number, count in enumerate(calls(kind, faults)):
-            for nth in range(1, count + 1):
+            for nth in range(1, count + 1, kind.stride if short else 1):
                 for stop in (-1, 0, 1, 7, 60, 150, 200) if number == WRITE else (-1,):
                     arm = lambda: faults.arm(number, nth, KILL, bytes=stop)  # noqa: B023, E731
                     what = f"{KINDS[number]} {nth} {stop}"
@@ -102,8 +105,8 @@ class Writer:
 
     def run(self):
         deeds = [self.append] * 6 + [self.append_many, self.label, self.summary, self.branched]
-        deeds += [self.fork, self.create, self.adopt, self.settings, self.restore]
-        deeds += [self.migrate] if Migrate in CASES else []
+        deeds += [self.fork, self.create, self.adopt, self.settings, self.restore, self.migrate]
+        deeds += [self.repair, self.save_index, self.refresh_catalog, self.remember]
         while True:
             self.random.choice(deeds)()
 
@@ -158,6 +161,26 @@ class Writer:
         with SessionManager.open(path) as session:
             self.tell(path, *(e["id"] for e in session.get_entries()))
 
+    def repair(self):
+        path = self.folder / f"damaged{self.random.random()}.jsonl"
+        path.write_bytes(Repair.damaged)
+        doctor.fix(path)
+        self.tell(path, *Repair.found)
+
+    def save_index(self):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.folder / "cache" / "index")
+        SessionManager.open(big_file(), read_only=True).close()
+        self.tell(big_file(), BIG_LEAF)
+
+    def refresh_catalog(self):
+        with Catalog(self.folder / "catalog.sqlite3") as catalog:
+            catalog.refresh([self.folder])
+
+    def remember(self):
+        with SessionManager.open(self.folder / "s.jsonl", remember_leaf=True) as session:
+            session.branch("e1")
+
     def settings(self):
         value = self.random.randint(1, 10**6)
         SettingsManager.create("/code", agent_dir=str(self.folder)).set("compaction.reserveTokens", value)
@@ -168,12 +191,13 @@ def kill_at_a_time(seed, seen):
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        os.environ["SESSIONTREE_CACHE_DIR"] = str(folder / "cache")
         make(folder / "s.jsonl")
         (folder / "settings.json").write_text('{"keep": 1}')
         reading, told = os.pipe()
         child = forked(lambda: Writer(folder, told, seed).run())
         os.close(told)
-        said = listen(reading, child, rng.uniform(0.0, 0.08))
+        said = listen(reading, child, rng.uniform(0.0, 0.15))
         os.close(reading)
         seen["killed-at-a-random-time"] += 1
         seen["acknowledged-deeds"] += len(said)
@@ -225,14 +249,32 @@ def check(folder, said):
             assert ids_on_disk(path)[:-1] == before
     assert json.loads((folder / "settings.json").read_text())["keep"] == 1
     SessionManager.open(folder / "s.jsonl").close()
+    check_caches(folder)
     for place in {path.parent for path in folder.rglob("*.jsonl")}:
         assert not left_over(place), left_over(place)
 
 
+def check_caches(folder):
+    """Caches work, whatever was left of them, and hold nothing that nobody needs."""
+    with Catalog(folder / "catalog.sqlite3") as catalog:
+        catalog.refresh([folder])
+        assert catalog.check() == []
+        found = {found.info.path for found in catalog.sessions()}
+    assert found == {str(path) for path in folder.rglob("*.jsonl")}
+    with SessionManager.open(big_file(), read_only=True) as session:
+        assert session.get_leaf_id() == BIG_LEAF
+    saved = folder / "cache" / "index"
+    assert {path.suffix for path in saved.iterdir()} <= {".index", ".tmp"}
+    shutil.rmtree(saved)
+    SessionManager.open(big_file(), read_only=True).close()
+    assert [path.suffix for path in saved.iterdir()] == [".index"]
+
+
 def main():
     quiet()
+    big_file()
     if sys.argv[1] == "calls":
-        for name, count in kill_at_calls(Faults()).items():
+        for name, count in kill_at_calls(Faults(), short="short" in sys.argv).items():
             print(f"killed-in-{name}", count)
         return
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(10**9)

@@ -5,14 +5,19 @@ Both the injected faults and the kills are tried on all of them.
 
 import os
 import shutil
+import time
 import warnings
 
-from sessiontree import SessionManager, migrations
+from sessiontree import SessionManager, doctor
+from sessiontree.catalog import Catalog
 from sessiontree.settings import SettingsManager
 
 from .sessions import (
+    BIG_LEAF,
+    big_file,
     entry,
     ids,
+    ids_in,
     ids_on_disk,
     left_over,
     line,
@@ -25,6 +30,13 @@ from .sessions import (
 )
 
 
+def whole_lines(path):
+    """The ids of the entries in a file whose LF is there."""
+    with open(path, "rb") as file:
+        data = file.read()
+    return ids_in(data[: data.rfind(b"\n") + 1])
+
+
 class Case:
     """One operation on fresh files in a folder of its own."""
 
@@ -32,6 +44,7 @@ class Case:
     cut_fails = False
     names_its_file = True
     spared = ()
+    stride = 1
     long = "x" * 40
 
     def __init__(self, folder):
@@ -59,8 +72,21 @@ class Case:
 
     def check_failed(self):
         """Nothing has changed, in memory and on disk."""
-        assert state(self.session) == self.before
+        if self.cut_fails:
+            self.check_agrees()
+        else:
+            assert state(self.session) == self.before
         self.check_disk()
+
+    def check_said(self, error):
+        """The error of a failed operation tells what there is to tell."""
+
+    def check_agrees(self):
+        """What could not be taken back is in the file and in memory; the leaf has not moved."""
+        assert self.session.get_leaf_id() == self.before["leaf"]
+        path = self.session.get_session_file()
+        if path is not None and os.path.exists(path):
+            assert ids(self.session) == whole_lines(path)
 
     def check_disk(self):
         """Nothing has changed on disk; but what cannot be taken back may be there as whole lines."""
@@ -112,6 +138,10 @@ class AppendMany(Case):
     def act(self):
         self.new = self.session.append_many([user(self.long), reply(self.long), user("last")])[-1]
 
+    def check_said(self, error):
+        stay = len(ids(self.session)) - len(self.before["ids"])
+        assert (f"the first {stay} of the new entries" in str(error)) == (stay > 0), (stay, error)
+
 
 class AppendToTornTail(Case):
     def prepare(self):
@@ -128,7 +158,10 @@ class AppendBehindAnother(Case):
     def check_failed(self):
         """The entries of others may have been taken in; the own leaf stands."""
         assert self.session.get_leaf_id() == self.before["leaf"]
-        assert ids(self.session) in (self.before["ids"], [*self.before["ids"], "f1"])
+        if self.cut_fails:
+            self.check_agrees()
+        else:
+            assert ids(self.session) in (self.before["ids"], [*self.before["ids"], "f1"])
         self.check_disk()
 
 
@@ -310,6 +343,7 @@ class Settings(Case):
     spared = ("lock", "stat")
 
     def prepare(self):
+        os.environ["SESSIONTREE_CACHE_DIR"] = str(self.folder / "cache")
         self.path = self.folder / "settings.json"
         self.path.write_text('{\n  "keep": [1, 2],\n  "compaction": {"enabled": true}\n}')
         self.settings = SettingsManager.create("/code", agent_dir=str(self.folder))
@@ -331,12 +365,166 @@ class Settings(Case):
     def check_killed(self):
         assert self.path.read_text().count("keep") == 1
         lock = self.folder / "settings.json.lock"
-        if lock.exists():
-            # pi's lock: whoever left it for ten seconds is dead.
+        if lock.exists() and not self.is_noted(lock):
+            # Killed before it was noted whose it is: whoever left it for ten seconds is dead.
             os.utime(lock, (0, 0))
+        start = time.monotonic()
+        self.act()
+        assert time.monotonic() - start < 4, "the lock of the dead was waited for"
+        self.check_done()
+        assert sorted(os.listdir(self.folder)) == ["cache", "settings.json"]
+
+    def is_noted(self, lock):
+        """Whether the dead process has written down that the lock folder is its own."""
+        stat = lock.stat()
+        notes = (self.folder / "cache" / "locks").glob("*.held")
+        return f"{stat.st_ino} {stat.st_mtime_ns}" in [note.read_text() for note in notes]
+
+
+class Repair(Case):
+    """A damaged file is repaired: it is the old one or the new one, and nothing of it is lost."""
+
+    damaged = text_of(3) + line(entry("e3", "gone"))[:-1] + line(entry("e4", "e3")) + b'{"torn'
+    found = ("e0", "e1", "e2", "e3", "e4")
+
+    def prepare(self):
+        self.path.write_bytes(self.damaged)
+        self.session = None
+
+    def remember(self):
+        self.before = self.path.read_bytes()
+
+    def act(self):
+        doctor.fix(self.path)
+
+    def check_failed(self):
+        """The file is as it was, or (where only what comes after it failed) the repaired one."""
+        data = self.path.read_bytes()
+        assert data == self.before or data.startswith(text_of(3))
+        assert set(self.found) <= set(ids_on_disk(self.path)) or data == self.before
+        for copy in self.folder.glob("*.bak*"):
+            assert copy.read_bytes() in (self.before, data)
+
+    def check_done(self):
+        assert not doctor.check(self.path).fixable
+        assert tuple(ids_on_disk(self.path)) == self.found
+        assert any(copy.read_bytes() == self.before for copy in self.folder.glob("*.bak*"))
+        self.check_goes_on(self.path, list(self.found))
+
+    def check_killed(self):
+        self.check_failed()
+        self.act()
+        assert tuple(ids_on_disk(self.path)) == self.found
+        self.check_goes_on(self.path, list(self.found))
+
+
+class SaveIndex(Case):
+    """The index of a big file is saved; whatever happens to the cache is no trouble of the session's."""
+
+    def prepare(self):
+        self.path = big_file()
+        self.cache = self.folder / "cache"
+        self.session = None
+
+    def remember(self):
+        self.before = self.path.stat()
+
+    def act(self):
+        os.environ["SESSIONTREE_CACHE_DIR"] = str(self.cache)
+        with SessionManager.open(self.path, read_only=True) as session:
+            self.leaf = session.get_leaf_id()
+
+    def check_failed(self):
+        assert self.path.stat().st_mtime_ns == self.before.st_mtime_ns
+        self.cut_fails = False
+
+    def check_done(self):
+        assert self.leaf == BIG_LEAF
+        self.act()
+        assert self.leaf == BIG_LEAF
+
+    def check_killed(self):
         self.act()
         self.check_done()
-        assert sorted(os.listdir(self.folder)) == ["settings.json"]
+        folder = self.cache / "index"
+        for saved in folder.glob("*.index"):
+            saved.unlink()
+        self.act()
+        assert [name.suffix for name in folder.iterdir()] == [".index"]
+
+
+class RefreshCatalog(Case):
+    """The catalog takes sessions in: all that was there is found afterwards, or it is read again."""
+
+    names_its_file = False
+    stride = 9
+
+    def prepare(self):
+        self.sessions = self.folder / "sessions"
+        self.sessions.mkdir()
+        for n in range(2):
+            make(self.sessions / f"s{n}.jsonl", session_id=f"s{n}")
+        self.session = None
+        with self.catalog() as catalog:
+            catalog.refresh([self.sessions])
+        make(self.sessions / "s2.jsonl", session_id="s2")
+        (self.sessions / "s0.jsonl").unlink()
+
+    def catalog(self):
+        return Catalog(self.folder / "catalog.sqlite3")
+
+    def remember(self):
+        self.before = {path.name: path.read_bytes() for path in self.sessions.iterdir()}
+
+    def act(self):
+        errors = []
+        with self.catalog() as catalog:
+            catalog.refresh([self.sessions], on_error=lambda path, error: errors.append(error))
+        if errors:
+            raise errors[0]
+
+    def check_failed(self):
+        """The sessions are as they were; what the catalog says then is one state or the other."""
+        assert {path.name: path.read_bytes() for path in self.sessions.iterdir()} == self.before
+        with self.catalog() as catalog:
+            found = {found.info.id for found in catalog.sessions()}
+        assert found <= {"s0", "s1", "s2"}
+
+    def check_done(self):
+        with self.catalog() as catalog:
+            assert catalog.check() == []
+            assert {found.info.id for found in catalog.sessions()} == {"s1", "s2"}
+            assert len(catalog.search("text")) == 3
+        assert {path.name: path.read_bytes() for path in self.sessions.iterdir()} == self.before
+
+    def check_killed(self):
+        self.check_failed()
+        self.act()
+        self.check_done()
+        assert not [name for name in os.listdir(self.folder) if name.endswith(("-wal", "-shm", "-journal"))]
+
+
+class RememberLeaf(Case):
+    """The place where a session was left is kept in the cache, or it is not; nothing else happens."""
+
+    def prepare(self):
+        os.environ["SESSIONTREE_CACHE_DIR"] = str(self.folder / "cache")
+        make(self.path)
+        self.session = SessionManager.open(self.path, remember_leaf=True)
+
+    def act(self):
+        self.session.branch("e1")
+
+    def check_done(self):
+        assert self.session.get_leaf_id() == "e1"
+        with SessionManager.open(self.path, remember_leaf=True) as again:
+            assert again.get_leaf_id() in ("e1", "e2")
+
+    def check_killed(self):
+        assert ids_on_disk(self.path) == ["e0", "e1", "e2"]
+        self.act()
+        self.check_done()
+        assert len(list((self.folder / "cache" / "leaves").iterdir())) == 1
 
 
 CASES = [
@@ -357,9 +545,12 @@ CASES = [
     Fork,
     ForkDurably,
     Settings,
+    Migrate,
+    Repair,
+    SaveIndex,
+    RefreshCatalog,
+    RememberLeaf,
 ]
-if hasattr(migrations, "migrated_parts"):
-    CASES.append(Migrate)
 
 
 def quiet():

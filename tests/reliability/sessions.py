@@ -1,8 +1,12 @@
 """What the reliability tests share: small sessions, and what must be true of a session at all times."""
 
+import functools
 import json
 import os
 import stat
+import tempfile
+import time
+from pathlib import Path
 
 from sessiontree import SessionManager
 
@@ -71,14 +75,34 @@ def make_version_1(path, count=5):
     return path
 
 
+BIG_LEAF = "b499"
+
+
+@functools.cache
+def big_file():
+    """A session that is big enough for a saved index, and old enough for one that is believed."""
+    folder = tempfile.TemporaryDirectory(prefix="big")
+    path = Path(folder.name) / "big.jsonl"
+    lines = [entry(f"b{n}", f"b{n - 1}" if n else None, "x" * 9000) for n in range(500)]
+    path.write_bytes(b"".join(line(value) for value in [header(), *lines]))
+    time.sleep(2.1)
+    big_file.keep = folder
+    return path
+
+
 def ids(session):
     return [e.get("id") for e in session.get_entries()]
 
 
 def ids_on_disk(path):
     """The ids of a file's entries as another program reads them: line by line, what is JSON."""
+    return ids_in(path.read_bytes())
+
+
+def ids_in(data):
+    """The same of the bytes of a file."""
     found = []
-    for text in path.read_bytes().split(b"\n"):
+    for text in data.split(b"\n"):
         try:
             value = json.loads(text)
         except ValueError:

@@ -6,6 +6,7 @@ A damaged file opens or is refused with a clear error, never hangs, and keeps ev
 import errno
 import os
 import resource
+import shutil
 import subprocess
 
 import pytest
@@ -146,18 +147,33 @@ def test_a_device_that_is_full_is_no_session():
     assert caught.value.errno == errno.ESPIPE
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    folder = tmp_path / "disk"
+def mounted(folder, *options):
+    """Mount a file system of one's own, or skip."""
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)]
-    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a file system of one's own takes root")
+    done = subprocess.run(["mount", *options, str(folder)], capture_output=True, text=True, check=False)
+    if os.geteuid() or done.returncode:
+        pytest.skip(f"a file system of one's own cannot be mounted: {done.stderr.strip()}")
+    return folder
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def small_disk(tmp_path, request):
+    """A file system with little room: in memory, or on a loop device."""
+    if request.param == "tmpfs":
+        folder = mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=256k", "none")
+    else:
+        image, make_fs = tmp_path / "image", shutil.which("mkfs.ext4")
+        if make_fs is None:
+            pytest.skip("mkfs.ext4 is not installed")
+        image.write_bytes(bytes(1 << 20))
+        made = [make_fs, "-q", "-m", "0", "-O", "^has_journal", "-b", "1024", str(image)]
+        subprocess.run(made, check=True)
+        folder = mounted(tmp_path / "disk", "-o", "loop", str(image))
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk(small_disk):
+def test_a_full_disk(small_disk, request):
     """On a full disk appends fail whole, memory and file agree, and all works once there is room."""
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(100_000))
@@ -178,7 +194,7 @@ def test_a_full_disk(small_disk):
     kept.append(session.append_message(user("x" * 9000)))
     assert ids_on_disk(path)[3:] == kept
     check_agrees(session, path)
-    counted("appends to a full disk (tmpfs)", failed)
+    counted(f"appends to a full disk ({request.node.callspec.params['small_disk']})", failed)
 
 
 def check_full(folder, session, path, kept):

@@ -24,13 +24,13 @@ def test_a_failed_call_changes_nothing_or_does_all():
 
 def test_a_writer_killed_at_any_call_leaves_a_sound_session():
     """Each operation is killed before each of its system calls and in the middle of its writes."""
-    counts = preload.run("killing", "calls")
+    counts = preload.run("killing", "calls", "short")
     assert len(counts) == len(CASES)
     assert sum(counts.values()) > 400
 
 
 def test_what_was_acknowledged_survives_a_kill_at_any_time():
     """Writers that do one thing after another are killed at random times; nothing they told is lost."""
-    counts = preload.run("killing", "times", 60)
-    assert counts["killed-at-a-random-time"] == 60
+    counts = preload.run("killing", "times", 40)
+    assert counts["killed-at-a-random-time"] == 40
     assert counts["acknowledged-deeds"] > 0

@@ -137,25 +137,100 @@ def test_closing_while_others_use_the_session(path):
     assert in_threads(3, work) == []
 
 
+def append_500(path):
+    session = SessionManager.open(path)
+    for k in range(500):
+        session.append_message(user(f"{os.getpid()} {k}"))
+    assert len(ids(session)) >= 503
+
+
+def read_on(path, children):
+    """Read while others write, in every way there is, and never see half a line; how often it was tried."""
+    reader, looks, running = SessionManager.open(path, read_only=True), 0, set(children)
+    end = time.monotonic() + 120
+    while running and time.monotonic() < end:
+        before = reader.get_entry_count()
+        new = reader.refresh()
+        assert reader.get_entry_count() == before + new
+        for entry in reader.get_entries()[before:]:
+            assert len(entry["message"]["content"]) > 0
+        with SessionManager.open(path, read_only=True) as fresh:
+            assert fresh.get_entry_count() >= before + new
+            assert not fresh.open_report.skipped
+        (info,) = SessionManager.list("/code", str(path.parent))
+        assert info.skipped_lines == 0
+        assert info.message_count >= before + new
+        assert not reader.open_report.skipped
+        looks += 1
+        running = {child for child in running if child.poll() is None}
+    assert not running
+    reader.refresh()
+    assert ids(reader) == ids_on_disk(path)
+    return looks
+
+
+class Child:
+    """A forked process that one can ask whether it has ended."""
+
+    def __init__(self, work):
+        self.number, self.status = forked(work), None
+
+    def poll(self):
+        if self.status is None:
+            found, status = os.waitpid(self.number, os.WNOHANG)
+            self.status = status if found else None
+        return self.status
+
+
 def test_eight_processes_append_to_one_file(path):
     """Eight processes append 500 entries each: all are there, none is glued, no parent is missing."""
-
-    def work():
-        session = SessionManager.open(path)
-        for k in range(500):
-            session.append_message(user(f"{os.getpid()} {k}"))
-        assert len(ids(session)) >= 503
-
-    reader = SessionManager.open(path, read_only=True)
-    children = [forked(work) for _ in range(8)]
-    end = time.monotonic() + 60
-    while reader.get_entry_count() < 4003 and time.monotonic() < end:
-        reader.refresh()
-        assert not reader.open_report.skipped
-    assert [wait(child) for child in children] == [0] * 8
+    quiet()
+    children = [Child(lambda: append_500(path)) for _ in range(8)]
+    looks = read_on(path, children)
+    assert [child.status for child in children] == [0] * 8
     check_chain(path, 4003)
-    counted("appends by 8 processes to one file, a reader beside them", 4000)
-    assert ids(reader) == ids_on_disk(path)
+    counted("appends by 8 processes to one file", 4000)
+    counted("looks at it meanwhile: refresh, open, list", looks)
+
+
+class PiWriter:
+    """The real pi, which appends 500 entries from a thread of its own."""
+
+    def __init__(self, path):
+        self.pi, self.theirs, self.errors = living_pi(), [], []
+        self.pi.open(str(path))
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def work(self):
+        try:
+            for k in range(500):
+                self.theirs.append(self.pi.call("appendMessage", user(f"pi {k}"), on="a"))
+        except BaseException as error:
+            self.errors.append(error)
+
+    def poll(self):
+        return None if self.thread.is_alive() else 0
+
+
+def test_pi_is_one_of_eight_writers(path):
+    """Seven processes and the real pi append 500 entries each; nothing of anybody's is lost."""
+    quiet()
+    pi = PiWriter(path)
+    try:
+        children = [Child(lambda: append_500(path)) for _ in range(7)]
+        looks = read_on(path, [pi, *children])
+    finally:
+        pi.thread.join()
+        pi.pi.close()
+    assert pi.errors == []
+    assert [child.status for child in children] == [0] * 7
+    found = ids_on_disk(path)
+    assert [i for i in found if i in set(pi.theirs)] == pi.theirs
+    assert len(pi.theirs) == 500
+    check_chain(path, 4003)
+    counted("appends by 7 processes and the real pi to one file", 4000)
+    counted("looks at that meanwhile: refresh, open, list", looks)
 
 
 PLAIN_WRITER = """

@@ -42,8 +42,8 @@ def injected(table, every):
         table.append((MEANING[name], count))
 
 
-def killed(table, kills):
-    counts = preload.run("killing", "calls", timeout=3600)
+def killed(table, kills, *short):
+    counts = preload.run("killing", "calls", *short, timeout=3600)
     table.append(("killed before each system call, and in the middle of each write", sum(counts.values())))
     seen = preload.run("killing", "times", kills, timeout=7200)
     half, deeds = seen["left-half-done"], seen["acknowledged-deeds"]
@@ -58,14 +58,18 @@ def tested(table, marked):
     command += ["--ignore", str(here / "test_injected.py")]
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "counts"
-        done = subprocess.run(command, env={**os.environ, COUNTS: str(notes)}, check=False)
+        command += ["--basetemp", str(Path(folder) / "tests")]
+        huge = "0" if marked == "not slow" else "1"
+        env = {**os.environ, COUNTS: str(notes), "SESSIONTREE_HUGE": huge}
+        done = subprocess.run(command, env=env, check=False)
         if done.returncode:
             raise SystemExit("a test failed")
         table.extend(json.loads(text) for text in notes.read_text().splitlines())
 
 
 def shown(table, seconds, command):
-    kernel = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    release = ".".join(platform.release().split(".")[:2])
+    kernel = f"{platform.system()} {release}, Python {platform.python_version()}"
     lines = ["| fault | times | lost |", "|---|---:|---:|"]
     lines += [f"| {what} | {count:,} | 0 |" for what, count in table]
     return "\n".join([*lines, "", f"`{command}`, {seconds / 60:.0f} min; {kernel}."])
@@ -78,7 +82,7 @@ def main():
     given = parser.parse_args()
     start, table = time.monotonic(), []
     injected(table, 10 if given.quick else 1)
-    killed(table, 200 if given.quick else 2000)
+    killed(table, *([200, "short"] if given.quick else [2000]))
     tested(table, "not slow" if given.quick else "slow or not slow")
     text = shown(table, time.monotonic() - start, "make torture QUICK=1" if given.quick else "make torture")
     print(text)
