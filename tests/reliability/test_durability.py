@@ -27,6 +27,8 @@ session = SessionManager.create("/code", folder + "/new/deep", **options)
 os.rmdir(folder + "/new/deep"); os.rmdir(folder + "/new")
 step("create"); session.append_message(message)
 step("migrate"); SessionManager.open(folder + "/old.jsonl", **options)
+from sessiontree import doctor
+step("repair"); doctor.fix(folder + "/torn.jsonl")
 step("end")
 """
 
@@ -41,6 +43,9 @@ def steps(tmp_path, durability):
         pytest.skip("strace is not installed")
     make(tmp_path / "s.jsonl")
     make_version_1(tmp_path / "old.jsonl")
+    make(tmp_path / "torn.jsonl").chmod(0o600)
+    with open(tmp_path / "torn.jsonl", "ab") as file:
+        file.write(b'{"torn')
     log = tmp_path / "calls"
     command = [strace, "-f", "-y", "-o", str(log), "-e", f"trace={WATCHED}", sys.executable, "-c", PROGRAM]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -89,6 +94,7 @@ def test_fsync_syncs_every_append_and_the_folders_of_new_files(tmp_path):
     found = steps(tmp_path, "fsync")
     assert found["append"] == [("write", "session"), ("fdatasync", "session")]
     created = found["create"]
+    check_written_first(created)
     assert [call for call in created if call[0] != "write"] == [
         ("fsync", "temporary"),
         *LINKED,
@@ -101,8 +107,28 @@ def test_fsync_syncs_every_append_and_the_folders_of_new_files(tmp_path):
 @pytest.mark.parametrize("durability", ["os", "fsync"])
 def test_a_migration_is_on_disk_before_it_takes_the_place(tmp_path, durability):
     """Whatever the durability: write, sync, rename, sync of the folder."""
-    calls = [call for call in steps(tmp_path, durability)["migrate"] if call[0] != "write"]
-    assert calls == [("fsync", "temporary"), ("rename", "session"), ("fsync", "/")]
+    calls = steps(tmp_path, durability)["migrate"]
+    check_written_first(calls)
+    assert calls[-3:] == [("fsync", "temporary"), ("rename", "session"), ("fsync", "/")]
+
+
+def check_written_first(calls):
+    """All writes come before the first sync."""
+    names = [name for name, _ in calls]
+    assert "write" in names[: names.index("fsync")]
+    assert "write" not in names[names.index("fsync") :]
+
+
+def test_a_repair_is_on_disk_before_it_takes_the_place(tmp_path):
+    """First the copy of the old file and the rest are safe, each with its folder; then the new one."""
+    calls = steps(tmp_path, "os")["repair"]
+    copied = [("write", "temporary"), ("fsync", "temporary"), ("link", "/torn.jsonl.bak")]
+    at = calls.index(("fsync", "temporary"))
+    assert calls[at - 1 : at + 2] == copied
+    synced = [n for n, call in enumerate(calls) if call == ("fsync", "/")]
+    assert len(synced) == 3
+    check_written_first(calls[synced[1] + 1 :])
+    assert calls[-3:] == [("fsync", "temporary"), ("rename", "session"), ("fsync", "/")]
 
 
 # ---- the remembered leaf

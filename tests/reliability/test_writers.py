@@ -1,5 +1,6 @@
 """Many at once: threads on one session, processes on one file, both sides of a fork."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -144,8 +145,32 @@ def append_500(path):
     assert len(ids(session)) >= 503
 
 
+@contextlib.contextmanager
+def followed(path):
+    """`sessiontree follow` beside the writers; what it shows are the file's entries, in its order."""
+    output = path.with_name("followed")
+    command = [sys.executable, "-m", "sessiontree", "follow", str(path), "--json", "-n", "9999"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    with open(output, "wb") as file:
+        process = subprocess.Popen(command, stdout=file, env=env)
+    try:
+        yield
+        end = time.monotonic() + 60
+        while ids_on_disk(output) != ids_on_disk(path) and time.monotonic() < end:
+            time.sleep(0.1)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    assert ids_on_disk(output) == ids_on_disk(path)
+
+
 def read_on(path, children):
     """Read while others write, in every way there is, and never see half a line; how often it was tried."""
+    with followed(path):
+        return look_on(path, children)
+
+
+def look_on(path, children):
     reader, looks, running = SessionManager.open(path, read_only=True), 0, set(children)
     end = time.monotonic() + 120
     while running and time.monotonic() < end:
@@ -190,7 +215,7 @@ def test_eight_processes_append_to_one_file(path):
     assert [child.status for child in children] == [0] * 8
     check_chain(path, 4003)
     counted("appends by 8 processes to one file", 4000)
-    counted("looks at it meanwhile: refresh, open, list", looks)
+    counted("looks at it meanwhile: refresh, open, list; one process follows", looks)
 
 
 class PiWriter:
@@ -230,7 +255,7 @@ def test_pi_is_one_of_eight_writers(path):
     assert len(pi.theirs) == 500
     check_chain(path, 4003)
     counted("appends by 7 processes and the real pi to one file", 4000)
-    counted("looks at that meanwhile: refresh, open, list", looks)
+    counted("looks at that meanwhile: refresh, open, list; one process follows", looks)
 
 
 PLAIN_WRITER = """
