@@ -234,10 +234,7 @@ fn save(folder: &Path, path: &Path, file: &File, what: &ToSave<'_>, at: u64) -> 
         return Ok(());
     };
     make_folder(folder)?;
-    replace(
-        &place(folder, path),
-        &written(path, stamp, at, seams, what),
-    )?;
+    replace(&place(folder, path), &written(path, stamp, at, seams, what))?;
     tidy(folder)
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const HEADER: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n";
@@ -273,12 +274,14 @@ fn the_oldest_saved_indexes_make_room() {
         file.set_len(size).unwrap();
         let time = SystemTime::now() - Duration::from_secs(age);
         file.set_modified(time).unwrap();
+        file
     };
     make("old.index", ROOM / 2, 300);
     make("middle.index", ROOM / 2, 200);
     make("new.index", 1, 100);
-    make("dead.tmp", 1, 4000);
-    make("writing.tmp", 1, 10);
+    make("dead.tmp", 1, 10);
+    let writing = make("writing.tmp", 1, 4000);
+    writing.lock().unwrap();
     make("another", ROOM, 9000);
     tidy(folder.path()).unwrap();
     let mut left: Vec<_> = fs::read_dir(folder.path())
