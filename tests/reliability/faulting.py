@@ -131,7 +131,7 @@ def stop_each_write(kind, faults, every):
     """Each write stops short at each byte; the file is cut back, or (where it cannot be) sealed later."""
     stride = kind.stride if every > 1 else 1
     for nth in range(1, calls(kind, faults)[WRITE] + 1, stride):
-        for stop in range(0, 400, every):
+        for stop in range(0, 400, max(every, kind.step)):
             for cut_fails in (False, True):
 
                 def arm():

@@ -45,6 +45,9 @@ class Case:
     names_its_file = True
     spared = ()
     stride = 1
+    """In short runs one of so many system calls is tried."""
+    step = 1
+    """Writes are stopped at one of so many bytes."""
     long = "x" * 40
 
     def __init__(self, folder):
@@ -458,6 +461,7 @@ class RefreshCatalog(Case):
 
     names_its_file = False
     stride = 9
+    step = 40
 
     def prepare(self):
         self.sessions = self.folder / "sessions"
