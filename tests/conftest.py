@@ -1,6 +1,7 @@
 """Tests may skip where something is not at hand; where it must be at hand, such a skip is a failure."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("fast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("slow", settings.get_profile("fast"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+# A shell starts what runs in the background with Ctrl-C ignored, and our own children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What a skip says, and the variable that forbids it.
 REQUIRABLE = {
