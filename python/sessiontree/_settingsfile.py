@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sessiontree._cachedir import cache_dir, check_ours
+from sessiontree._cachedir import cache_dir, check_ours, write_private
 from sessiontree._native import create_file, replace_file, sweep
 from sessiontree.exceptions import SettingsError
 from sessiontree.jsontext import js_stringify
@@ -68,7 +68,7 @@ def _note(folder: Path, record: Path | None) -> None:
     """Write down which lock folder is ours: if this process is killed, the next one need not wait."""
     if record is not None:
         with contextlib.suppress(OSError):
-            record.write_text(_mark(folder))
+            write_private(str(record), _mark(folder).encode())
 
 
 def _remove_dead(folder: Path, record: Path | None) -> None:
