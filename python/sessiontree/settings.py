@@ -247,6 +247,8 @@ class SettingsManager:
         self._change(_parts(key), ABSENT, scope)
 
     def _change(self, parts: tuple[str, ...], value: Any, scope: Scope) -> None:
+        if scope not in ("global", "project"):
+            raise ValueError(f"scope must be 'global' or 'project', not {scope!r}")
         if scope == "project" and not self._trusted:
             text = "the project is not trusted, its settings are not changed"
             raise SettingsError(text, path=str(self._project.path), key=".".join(parts))

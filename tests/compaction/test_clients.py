@@ -1,6 +1,7 @@
 """The ready-made summarizers, over real HTTP against a server that speaks the vendors' protocols."""
 
 import asyncio
+import json
 import sys
 import threading
 
@@ -414,3 +415,35 @@ def test_unknown_names_of_the_package_are_errors():
 
     with pytest.raises(AttributeError, match="GeminiSummarizer"):
         clients.GeminiSummarizer  # noqa: B018
+
+
+def test_halves_of_characters_are_sent_as_replacements(vendor):
+    """A session may hold a lone surrogate; no request can."""
+    messages = [{"role": "user", "content": "cut \ud83d off"}]
+    with serving(vendor.answer("## Goal")) as model:
+        assert generate_summary(messages, MODEL, vendor.at(model)) == "## Goal"
+    assert "cut \ufffd off" in json.dumps(model.asked[0]["body"], ensure_ascii=False)
+
+
+@pytest.mark.parametrize("data", ["{oops", "[]", "5", '{"choices": 5, "type": 5}'])
+def test_an_answer_of_another_protocol_is_a_failure(vendor, data):
+    """It is tried again, and then told as every failure of the model."""
+
+    def nonsense(handler):
+        handler.stream()
+        handler.event(data)
+
+    with serving(nonsense) as model, pytest.raises(SummarizationError):
+        ask(vendor, model, retry=RetryPolicy(max_retries=1, base_delay_ms=1))
+    assert len(model.asked) == 2
+
+
+def test_a_listener_that_fails_is_no_fault_of_the_answer(vendor):
+    """Its error comes out as it is, without another try."""
+
+    def listener(_text):
+        raise AttributeError("the listener's own")
+
+    with serving(vendor.answer("## Goal")) as model, pytest.raises(AttributeError, match="listener's own"):
+        ask(vendor, model, on_text=listener, retry=QUICK)
+    assert len(model.asked) == 1

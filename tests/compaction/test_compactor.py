@@ -544,6 +544,18 @@ def test_a_hook_that_keeps_what_is_not_there_is_refused():
         compactor(session, hooks=hooks).compact()
 
 
+@pytest.mark.parametrize("summary", ["", " \n", None])
+def test_a_hook_that_gives_an_empty_summary_is_refused(summary):
+    """It would stand for a history that is gone."""
+    session, _ = session_of(*talk(4))
+    before = list(session.get_entries())
+    own = CompactionResult(summary, before[0]["id"], 7, None, None)
+    hooks = CompactorHooks(before=lambda _event: CompactionDecision(result=own))
+    with pytest.raises(SummarizationError, match="hook before compactions is empty"):
+        compactor(session, hooks=hooks).compact()
+    assert list(session.get_entries()) == before
+
+
 def test_a_hook_that_answers_nonsense_is_a_type_error():
     """Neither a decision nor None."""
     session, _ = session_of(*talk(4))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 
 import pytest
 from sessiontree.compaction import (
@@ -263,3 +264,28 @@ def test_ctrl_c_ends_it_at_once(arguments):
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
         assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "content_filter", "tool_calls", None, 5])
+def test_only_stop_makes_a_summary(asked, reason):
+    """A vendor's own word for the end of an answer is not taken for a good one."""
+    with pytest.raises(SummarizationError, match="unknown stop reason"):
+        asked(plain(SummaryResponse("half a sen", stop_reason=reason)))
+
+
+def test_errors_of_the_network_are_tried_again(asked):
+    """Also those that are none of Python's own ConnectionErrors; an HTTP status is no such error."""
+    tries = []
+
+    def unreachable(request):
+        tries.append(request)
+        raise urllib.error.URLError(OSError(111, "Connection refused"))
+
+    def refused(_request):
+        raise urllib.error.HTTPError("http://x", 401, "Unauthorized", {}, None)
+
+    with pytest.raises(SummarizationError, match="refused"):
+        asked(unreachable, retry=RetryPolicy(max_retries=2, base_delay_ms=1))
+    assert len(tries) == 3
+    with pytest.raises(urllib.error.HTTPError):
+        asked(refused, retry=RetryPolicy(max_retries=2, base_delay_ms=1))

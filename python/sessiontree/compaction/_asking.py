@@ -41,6 +41,20 @@ _TRANSIENT: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+# Without importing any of them: what their connections fail with.
+_NETWORK_ERRORS: Final = frozenset(
+    [
+        "urllib.URLError",
+        "http.HTTPException",
+        "httpx.TransportError",
+        "httpx2.TransportError",
+        "httpcore.NetworkError",
+        "requests.ConnectionError",
+        "requests.Timeout",
+        "urllib3.HTTPError",
+        "aiohttp.ClientConnectionError",
+    ]
+)
 # Limits that do not pass within minutes, though they come with the same status.
 _LASTING: Final = re.compile(
     r"insufficient.?(?:quota|credit|balance|funds)|quota (?:is )?exceeded|exceeded your .{0,20}quota|billing"
@@ -127,12 +141,23 @@ def _is_patient(policy: RetryPolicy, response: SummaryResponse) -> bool:
 def _attempt(summarizer: Summarizer, request: SummaryRequest) -> Steps[SummaryResponse]:
     try:
         response = yield Ask(summarizer, request)
-    except (ConnectionError, TimeoutError) as error:
+    except Exception as error:
+        if not _is_network(error):
+            raise
         text = str(error) or type(error).__name__
         return SummaryResponse("", stop_reason="error", error_message=text, retryable=True)
     if not isinstance(response, SummaryResponse):
         raise TypeError(f"a summarizer must give a SummaryResponse, not {type(response).__name__}")
     return response
+
+
+def _is_network(error: Exception) -> bool:
+    """Is it an error of the network, by Python's own names or by those of the usual HTTP clients?"""
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return True
+    kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__}
+    # An HTTPError of urllib is an answer, though it derives from URLError.
+    return "urllib.HTTPError" not in kinds and not kinds.isdisjoint(_NETWORK_ERRORS)
 
 
 def _told(hook: object, *arguments: object) -> Steps[None]:
@@ -162,6 +187,13 @@ def checked(response: SummaryResponse, kind: SummaryKind) -> SummaryResponse:
     if response.called_tool or response.stop_reason == "toolUse":
         text = f"the model called a tool instead of writing the summary of {what}"
         raise SummarizationError(text, kind=kind, reason="tool_call", detail=detail)
+    if response.stop_reason != "stop":
+        text = (
+            f'cannot summarise {what}: the answer ended with the unknown stop reason "{response.stop_reason}"'
+        )
+        raise SummarizationError(text, kind=kind, reason="error", detail=detail)
+    if not isinstance(response.text, str):
+        raise TypeError(f"the text of a SummaryResponse must be a str, not {type(response.text).__name__}")
     if not response.text.strip():
         raise SummarizationError(f"the summary of {what} is empty", kind=kind, reason="empty", detail=detail)
     return response

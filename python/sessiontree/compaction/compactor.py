@@ -458,6 +458,9 @@ class Compactor:
         if not isinstance(decision, CompactionDecision):
             text = f"a hook before compactions must give a CompactionDecision or None, not {decision!r}"
             raise TypeError(text)
+        made = decision.result
+        if made is not None and not (isinstance(made.summary, str) and made.summary.strip()):
+            raise SummarizationError("the summary of the hook before compactions is empty", reason="empty")
         return decision
 
     def _check_branch(self, prepared: Sequence[Any], result: CompactionResult) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _RETRYABLE_STATUS: Final = frozenset({408, 409, 425, 429})
 _TRANSPORTS: Final = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "anyio", "ssl"})
+# What reading an answer of another form comes to: the packages build their objects without looking.
+_NO_ANSWER: Final = (ValueError, TypeError, AttributeError, LookupError)
 BROKEN_STREAM: Final = "the stream ended before the answer was complete"
 
 
@@ -41,13 +43,40 @@ def api_key(request: SummaryRequest, given: str | None, variable: str) -> str | 
     return request.api_key or given or env.get(variable) or os.environ.get(variable)
 
 
+class ListenerError(Exception):
+    """Whoever listens to the text has failed; the cause is the error itself, and no fault of the answer."""
+
+
+def tell(request: SummaryRequest, text: str) -> None:
+    """Hand on a piece of the answer.
+
+    Raises:
+        ListenerError: the listener failed.
+    """
+    if request.on_text is None:
+        return
+    try:
+        request.on_text(text)
+    except Exception as error:
+        raise ListenerError from error
+
+
+def sendable(text: str) -> str:
+    """The text without halves of characters, which no request can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def refused(message: str) -> SummaryResponse:
     """An answer that says that asking makes no sense."""
     return SummaryResponse("", stop_reason="error", error_message=message, retryable=False)
 
 
 def failure(error: Exception, vendor: Any, base: type[Exception]) -> SummaryResponse:
-    """An error of a vendor's package, or of the transport below it, as an answer.
+    """An error of a vendor's package, of the transport below it, or of reading an answer, as an answer.
 
     Args:
         error: what was raised.
@@ -55,8 +84,10 @@ def failure(error: Exception, vendor: Any, base: type[Exception]) -> SummaryResp
         base: what all errors of the package derive from.
 
     Raises:
-        Exception: the error itself, if it is none of the two: then it is a fault in a program.
+        Exception: the error itself, if it is none of these: then it is a fault in a program.
     """
+    if isinstance(error, ListenerError):
+        raise error.__cause__ or error
     message = str(error) or type(error).__name__
     if isinstance(error, vendor.APIStatusError):
         return SummaryResponse(
@@ -71,6 +102,9 @@ def failure(error: Exception, vendor: Any, base: type[Exception]) -> SummaryResp
     if isinstance(error, base):
         # An error in the middle of a stream has no status; its text has to tell.
         return SummaryResponse("", stop_reason="error", error_message=message)
+    if isinstance(error, _NO_ANSWER):
+        message = f"what came back is no answer of this protocol: {message}"
+        return SummaryResponse("", stop_reason="error", error_message=message, retryable=True)
     raise error
 
 

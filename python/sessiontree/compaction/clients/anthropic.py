@@ -12,6 +12,8 @@ from sessiontree.compaction.clients._common import (
     failure,
     package,
     refused,
+    sendable,
+    tell,
     usage_of,
 )
 from sessiontree.compaction.requests import SummaryResponse
@@ -80,7 +82,7 @@ class AnthropicSummarizer:
         key = api_key(request, self._api_key, "ANTHROPIC_API_KEY") or ("none" if base_url else None)
         if key is None and "ANTHROPIC_AUTH_TOKEN" not in os.environ:
             return refused("there is no API key: give one, or set ANTHROPIC_API_KEY")
-        answer = _Answer(request)
+        answer, body = _Answer(request), self._body(request)
         try:
             async with anthropic.AsyncAnthropic(
                 api_key=key,
@@ -89,7 +91,7 @@ class AnthropicSummarizer:
                 max_retries=0,
                 default_headers=dict(request.headers or {}),
             ) as client:
-                async for event in await client.messages.create(**self._body(request)):
+                async for event in await client.messages.create(**body):
                     answer.take(event)
         except Exception as error:  # noqa: BLE001 - what is no failure of the request is raised again
             return failure(error, anthropic, anthropic.AnthropicError)
@@ -100,8 +102,8 @@ class AnthropicSummarizer:
         body: dict[str, Any] = {
             "model": request.model["id"],
             "max_tokens": most,
-            "system": request.system,
-            "messages": [{"role": "user", "content": request.prompt}],
+            "system": sendable(request.system),
+            "messages": [{"role": "user", "content": sendable(request.prompt)}],
             "stream": True,
         }
         # Thinking counts as output: half of that is left for the summary itself.
@@ -137,8 +139,8 @@ class _Answer:
 
     def _text(self, index: int, text: str) -> None:
         self.blocks.setdefault(index, []).append(text)
-        if text and self.request.on_text is not None:
-            self.request.on_text(text)
+        if text:
+            tell(self.request, text)
 
     def _count(self, usage: Any) -> None:
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

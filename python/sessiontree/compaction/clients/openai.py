@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from sessiontree.compaction.clients._common import BROKEN_STREAM, api_key, failure, package, usage_of
+from sessiontree.compaction.clients._common import (
+    BROKEN_STREAM,
+    api_key,
+    failure,
+    package,
+    sendable,
+    tell,
+    usage_of,
+)
 from sessiontree.compaction.requests import SummaryResponse
 
 if TYPE_CHECKING:
@@ -70,7 +78,7 @@ class OpenAISummarizer:
         openai = package("openai")
         base_url = self._base_url or request.model.get("baseUrl")
         key = api_key(request, self._api_key, "OPENAI_API_KEY") or ("none" if base_url else None)
-        answer = _Answer(request)
+        answer, body = _Answer(request), self._body(request)
         try:
             async with openai.AsyncOpenAI(
                 api_key=key,
@@ -79,7 +87,7 @@ class OpenAISummarizer:
                 max_retries=0,
                 default_headers=dict(request.headers or {}),
             ) as client:
-                coming = await client.chat.completions.create(**self._body(request))
+                coming = await client.chat.completions.create(**body)
                 if self._stream:
                     async for chunk in coming:
                         answer.take(chunk, "delta")
@@ -93,8 +101,8 @@ class OpenAISummarizer:
         body: dict[str, Any] = {
             "model": request.model["id"],
             "messages": [
-                {"role": "system", "content": request.system},
-                {"role": "user", "content": request.prompt},
+                {"role": "system", "content": sendable(request.system)},
+                {"role": "user", "content": sendable(request.prompt)},
             ],
         }
         if self._stream:
@@ -134,8 +142,7 @@ class _Answer:
             self.called_tool = self.called_tool or bool(delta and delta.tool_calls)
             if delta and delta.content:
                 self.texts.append(delta.content)
-                if self.request.on_text is not None:
-                    self.request.on_text(delta.content)
+                tell(self.request, delta.content)
 
     def response(self) -> SummaryResponse:
         text = "".join(self.texts)
