@@ -44,3 +44,24 @@ def test_manager_needs_nothing_heavy():
 def test_the_check_sees_what_is_imported(name):
     """The check itself notices each of these."""
     assert name in modules_after(f"import {name}")
+
+
+def test_ctrl_c_waits_for_the_json_reader():
+    """Its start-up is never interrupted, which would crash the process; the interrupt comes right after."""
+    code = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "orjson.orjson":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+try:
+    import sessiontree._orjson
+except KeyboardInterrupt:
+    print("orjson.orjson" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

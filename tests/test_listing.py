@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import CancelledError
 from datetime import UTC, datetime
 
@@ -589,14 +590,23 @@ def test_listing_on_a_thread_of_its_own(tmp_path, agent):
         asyncio.run(alist_all_sessions(__file__))
 
 
+class Unhurried:
+    """An event that is never set, and takes its time to say so: a listing with it is under way for seconds."""
+
+    def is_set(self):
+        time.sleep(0.01)
+        return False
+
+
 def test_a_cancelled_task_has_ended_its_thread(tmp_path):
     """When the cancellation goes on, no thread of the listing is left."""
     many(tmp_path, 400)
     before = threading.active_count()
 
     async def run():
-        task = asyncio.create_task(alist_all_sessions(tmp_path, on_progress=lambda *_: None))
-        await asyncio.sleep(0.01)
+        progress = {"on_progress": lambda *_: None}
+        task = asyncio.create_task(alist_all_sessions(tmp_path, cancel=Unhurried(), **progress))
+        await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

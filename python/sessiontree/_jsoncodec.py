@@ -16,9 +16,8 @@ Our reader and writer, and `re`, are imported when they are needed: few programs
 
 from __future__ import annotations
 
-import orjson
-
 from sessiontree._native import may_hold_minus_zero, survey
+from sessiontree._orjson import orjson
 from sessiontree.exceptions import InvalidJSONError
 
 TYPE_CHECKING = False

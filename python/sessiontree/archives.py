@@ -298,7 +298,7 @@ class _Planner(_Tree):
             shown = ", ".join(repr(self.id(leaf)) for leaf in leaves[:5])
             raise self._fail(
                 f"{len(leaves)} branches go through {self.id(row)!r}, to {shown}{', …' if len(leaves) > 5 else ''}: "
-                "name an entry of one of them, or take all that hangs below it"
+                "name an entry of one of them, or take all that hangs below it with below=True (--below)"
             )
         return self.stretch(leaves[0])[-1]
 
@@ -309,7 +309,7 @@ class _Planner(_Tree):
         standing = self.current()
         if standing in rows and not current:
             raise self._fail(
-                f"the session stands on the branch of {self.id(head)!r}; it goes only if that is wanted"
+                f"the session stands on the branch of {self.id(head)!r}; it goes only with current=True (--current)"
             )
         self._check_ids(rows)
         ids = {self.id(row) for row in rows}

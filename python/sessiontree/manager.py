@@ -460,7 +460,7 @@ class SessionManager(SessionFinder, SessionReader):
             self._remember_leaf()
 
     def _remember_leaf(self) -> None:
-        if self._log.options.remember_leaf:
+        if self._log.options.remember_leaf and not self._log.options.read_only:
             from sessiontree import remembered
 
             remembered.remember(self._log, self.get_leaf_id())

@@ -17,10 +17,9 @@ import time
 import zlib
 from collections import namedtuple
 
-import orjson
-
 from sessiontree._cachedir import CACHE_VARIABLE, cache_dir, is_ours, write_private
 from sessiontree._native import SessionFiles
+from sessiontree._orjson import orjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

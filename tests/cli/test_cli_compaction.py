@@ -131,3 +131,15 @@ def test_settings(run, home):
     assert run("settings", "compaction.keepRecentTokens", "--unset").out == "20000\n"
     done = run("settings", "compaction.keepRecentTokens", "many")
     assert (done.code, len(done.err.splitlines())) == (1, 1)
+
+
+def test_commands_stand_where_navigate_went(run, long, model):
+    """Until something is appended; reading with --at moves nothing."""
+    ids = [entry["id"] for entry in SessionManager.open(long, read_only=True).get_entries()]
+    assert run("navigate", long, ids[5]).code == 0
+    assert run("path", long, "--json").lines[-1].find(ids[5]) >= 0
+    assert run("show", long, "--at", ids[1]).code == 0
+    assert run("path", long, "--json").lines[-1].find(ids[5]) >= 0
+    new = run("append", long, "-m", "another way").out.strip()
+    assert SessionManager.open(long, read_only=True).get_entry(new)["parentId"] == ids[5]
+    assert run("append", long, "-m", "bad\udcff").code == 2

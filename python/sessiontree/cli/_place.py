@@ -72,7 +72,7 @@ class Place:
 
         path = self.find(given)
         with progress("opening"):
-            return SessionManager.open(path, read_only=True)
+            return SessionManager.open(path, read_only=True, remember_leaf=True)
 
     def open_to_write(self, given: str | None) -> SessionManager:
         """Open the session that an argument means to append to it.
@@ -86,7 +86,7 @@ class Place:
         if not os.path.exists(path):
             raise NotFoundError(f"no such file: {path!r}; 'append --new' begins a session")
         with progress("opening"):
-            return SessionManager.open(path, self.session_dir)
+            return SessionManager.open(path, self.session_dir, remember_leaf=True)
 
     def _newest(self) -> str:
         from sessiontree.listing import find_recent_session

@@ -63,6 +63,8 @@ def _new_session(place: _place.Place) -> SessionManager:
 
 def _user_message(text: str | None) -> Any:
     given = _standard_input() if text is None else text
+    if any("\udc80" <= letter <= "\udcff" for letter in given):
+        raise click.UsageError("the message is not UTF-8; nothing was appended")
     if not given.strip():
         raise click.UsageError("the message is empty")
     content = [{"type": "text", "text": given}]

@@ -68,7 +68,7 @@ def command(
         return 0
     about = _model.described(place, model, context_window)
     summarizer = _model.summarizer(about, base_url)
-    with SessionManager.open(_existing(place, session), place.session_dir) as opened:
+    with SessionManager.open(_existing(place, session), place.session_dir, remember_leaf=True) as opened:
         compactor = Compactor(opened, about, summarizer, settings=settings)
         outcome = _model.asked(lambda tell: compactor.compact(custom_instructions=instructions, on_text=tell))
     result = outcome.result

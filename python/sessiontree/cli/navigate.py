@@ -42,8 +42,8 @@ def command(
     r"""Go to ENTRY of SESSION: an id, the beginning of one, or a label.
 
     A message of the user is gone back to for writing it anew: the session stands before it, and its text is
-    printed. Session files do not say where a session stands; the place is kept in the cache folder, for
-    programs that open with remember_leaf, until something is appended. A summary or a label is appended, and
+    printed. Session files do not say where a session stands; the place is kept in the cache folder, for the
+    commands here and for programs that open with remember_leaf, until something is appended. A summary or a label is appended, and
     so is seen by all. Whatever goes wrong, and at Ctrl-C, the session is as it was.
 
     \b

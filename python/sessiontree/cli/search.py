@@ -109,7 +109,7 @@ def _show(hits: list[Hit]) -> None:
         if number:
             say()
         say(
-            f"{screen.heading(found[0].session_name or found[0].session_id)}  {screen.paint(safe(found[0].cwd), 'dim')}"
+            f"{screen.heading(found[0].session_name or found[0].session_id)}  {screen.paint(safe(found[0].cwd, keep=''), 'dim')}"
         )
         say(screen.paint(safe(path, keep=""), "dim"))
         for hit in found:
