@@ -30,6 +30,13 @@ def test_nothing_to_report(run, sound):
     assert "nothing to report" in done.out
 
 
+def test_a_name_that_is_none_stops_nothing(run, broken):
+    """The sessions behind it are looked at all the same."""
+    done = run("doctor", "nowhere", broken)
+    assert (done.code, "malformed" in done.out) == (1, True)
+    assert "nowhere" in done.err
+
+
 def test_a_report(run, broken, sound):
     """Each finding has its line and byte; controls are shown as escapes; nothing is written."""
     before = broken.read_bytes()

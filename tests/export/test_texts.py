@@ -270,6 +270,8 @@ def test_own_patterns_come_on_top():
     assert redactor.text("the word is s3cret-42") == "the word is [redacted: own pattern]"
     with pytest.raises(ValueError, match="no regular expression"):
         Redactor(["("])
+    with pytest.raises(ValueError, match="matches nothing at all"):
+        Redactor(["x*"])
 
 
 def test_nesting_has_no_limit_for_redaction():

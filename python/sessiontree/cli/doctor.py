@@ -55,7 +55,7 @@ def command(
                 diagnosis = doctor.check(path, progress=tell)
             if fix and diagnosis.fixable:
                 diagnosis = _repair(path, diagnosis, yes=yes, as_json=as_json)
-        except (OSError, SessionTreeError) as error:
+        except (OSError, SessionTreeError, _place.NotFoundError) as error:
             complain(explain(error)[0])
             found = True
             continue

@@ -85,7 +85,7 @@ class Redactor:
         patterns: further regular expressions, as text.
 
     Raises:
-        ValueError: a pattern is no regular expression.
+        ValueError: a pattern is no regular expression, or matches the empty text.
         ImportError: the rule set is not installed.
 
     Example:
@@ -194,9 +194,12 @@ def _is_image(block: dict[str, Any]) -> bool:
 
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(pattern)
+        compiled = re.compile(pattern)
     except re.error as error:
         raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    if compiled.fullmatch(""):
+        raise ValueError(f"the pattern {pattern!r} matches nothing at all, and so everywhere")
+    return compiled
 
 
 def _rule_set() -> list[tuple[str, re.Pattern[str]]]:
