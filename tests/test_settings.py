@@ -284,6 +284,19 @@ def test_a_change_keeps_what_others_wrote(files):
     assert first.get("y") == {"a": 1, "b": 3}
 
 
+def test_a_change_keeps_the_digits_of_others(tmp_path):
+    """A large integer below another key is as it was; a file with broken text is not written at all."""
+    file = tmp_path / "settings.json"
+    file.write_text('{"other":{"big":12345678901234567890}}')
+    SettingsManager.create(tmp_path, tmp_path).set("theme", "dark")
+    assert '"big": 12345678901234567890' in file.read_text()
+    file.write_bytes(b'{"other":"\xff"}')
+    before = file.read_bytes()
+    with pytest.raises(SettingsError, match="not UTF-8"):
+        SettingsManager.create(tmp_path, tmp_path).set("theme", "dark")
+    assert file.read_bytes() == before
+
+
 def test_unset_takes_a_key_out(files):
     """The default counts again; what is not there can be taken out as well."""
     files.write({"compaction": {"reserveTokens": 1}, "x": 5})

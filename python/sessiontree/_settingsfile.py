@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sessiontree._cachedir import cache_dir, check_ours, write_private
 from sessiontree._native import create_file, replace_file, sweep
 from sessiontree.exceptions import SettingsError
-from sessiontree.jsontext import js_stringify
+from sessiontree.jsontext import dumps
 from sessiontree.paths import make_private_dirs
 
 if TYPE_CHECKING:
@@ -154,15 +154,19 @@ def replace(path: Path, text: str) -> None:
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """``JSON.stringify(value, null, 2)``."""
+    """``JSON.stringify(value, null, 2)``, but for large integers, which keep all their digits."""
     inner = indent + "  "
     if isinstance(value, dict) and value:
-        items = [f"{js_stringify(key)}: {pretty(item, inner)}" for key, item in value.items()]
+        items = [f"{_plain(key)}: {pretty(item, inner)}" for key, item in value.items()]
         brackets = "{}"
     elif isinstance(value, list) and value:
         items = [pretty(item, inner) for item in value]
         brackets = "[]"
     else:
-        return js_stringify(value)
+        return _plain(value)
     body = ",\n".join(inner + item for item in items)
     return f"{brackets[0]}\n{body}\n{indent}{brackets[1]}"
+
+
+def _plain(value: Any) -> str:
+    return dumps(value).decode("utf-8", "surrogatepass")

@@ -51,9 +51,21 @@ class Layer:
             return
         with _settingsfile.locked(self.path):
             current = _parsed(self.path, _settingsfile.read_text(self.path, _is_json), strict=True)
+            _refuse_broken_text(self.path)
             changed = _with(current, parts, value, str(self.path))
             _settingsfile.replace(self.path, _settingsfile.pretty(changed))
         self.settings = changed
+
+
+def _refuse_broken_text(path: Path) -> None:
+    """What is no UTF-8 is read as pi reads it, with replacements; written back it would be lost."""
+    try:
+        path.read_bytes().decode()
+    except FileNotFoundError:
+        return
+    except UnicodeDecodeError as error:
+        text = f'settings cannot be changed while "{path}" is not UTF-8 (byte {error.start}); nothing was changed'
+        raise SettingsError(text, path=str(path)) from None
 
 
 def _is_json(text: str) -> bool:
