@@ -10,7 +10,6 @@ and the rows as JSON. A row is not kept within two seconds of a change of its fi
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import threading
 import time
@@ -18,12 +17,13 @@ import zlib
 from collections import namedtuple
 
 from sessiontree._cachedir import CACHE_VARIABLE, cache_dir, is_ours, write_private
+from sessiontree._collector import Paused
 from sessiontree._native import SessionFiles
 from sessiontree._orjson import orjson
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any, Literal, NamedTuple
 
     from sessiontree._native import SessionInfo
@@ -53,6 +53,7 @@ _FACTS = (
     "mtime_ns",
     "cost",
 )
+_FIRST_MESSAGE = _FACTS.index("first_message")
 _FOLDER = "listing"
 _FIRST_LINE = b"sessiontree listing 1 %08x\n"
 _SETTLED_NS = 2_000_000_000
@@ -85,6 +86,9 @@ if TYPE_CHECKING:
 else:
     # `typing` takes 20 ms to import.
     Shown = namedtuple("Shown", ("path", "inode", "ctime_ns", *_FACTS))  # noqa: PYI024 - see above
+
+# Where in a row stands what must be as it was, in the order of a `Mark`.
+_MARK = [Shown._fields.index(name) for name in ("size", "mtime_ns", "inode", "ctime_ns")]
 
 
 def _find(folder: str, depth: Depth) -> SessionFiles | None:
@@ -158,7 +162,8 @@ class Listing:
             self._tell(folder, error)
             files = None
         if files is not None:
-            with _uncollected():
+            # Thousands of new rows would wake the collector again and again, for nothing.
+            with Paused():
                 self._read(files)
 
     def _tell(self, path: str, error: Exception) -> None:
@@ -173,7 +178,7 @@ class Listing:
         missing = []
         for place, (path, mark) in enumerate(looks):
             row = known.pop(path, None)
-            if row is not None and (row[15], row[16], row[1], row[2]) == mark:
+            if row is not None and tuple(map(row.__getitem__, _MARK)) == mark:
                 self.rows.append(Shown._make(row))
             else:
                 missing.append(place)
@@ -197,7 +202,7 @@ class Listing:
 
     def _take(self, info: SessionInfo, mark: Mark) -> None:
         facts: list[Any] = [getattr(info, name) for name in _FACTS]
-        facts[7] = facts[7][:FIRST_WORDS]
+        facts[_FIRST_MESSAGE] = facts[_FIRST_MESSAGE][:FIRST_WORDS]
         row = Shown(info.path, mark[2], mark[3], *facts)
         self.rows.append(row)
         # What was looked at must be what was read, and settled.
@@ -235,18 +240,6 @@ class Listing:
         text = b"[" + b",".join(filter(None, map(_row_text, self._kept))) + b"]"
         with contextlib.suppress(OSError):
             write_private(self._file(), _FIRST_LINE % zlib.crc32(text) + text)
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Thousands of new rows would wake the cyclic collector again and again, for nothing."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def listings_dir() -> str:

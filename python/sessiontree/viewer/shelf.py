@@ -11,7 +11,7 @@ import os
 import threading
 from collections import OrderedDict
 from concurrent.futures import CancelledError
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -282,8 +282,6 @@ def _from_info(info: SessionInfo) -> tuple[str, Listed]:
 
 
 def _with_costs(row: Listed, session: CatalogSession) -> Listed:
-    from dataclasses import replace
-
     return replace(row, cost=session.used.cost, models=session.models)
 
 
