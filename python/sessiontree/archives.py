@@ -216,7 +216,7 @@ class _Tree:
         self.state = _state(path)
         self.store = Store.open(path)
         header = jsontext.loads(self.store.header())
-        self.version = migrations.header_version(header)
+        self.header = header
         if migrations.needs_migration(header):
             # As every reader sees it; nothing is taken out of it.
             self.store = Store.memory(b"".join(migrations.migrated_parts(self.store)))
@@ -279,13 +279,14 @@ class _Planner(_Tree):
         return ArchiveError(f"{text} ({self.path})")
 
     def _check_file(self) -> None:
-        if self.version >= 4:
+        version = migrations.header_version(self.header)
+        if migrations.is_newer(self.header):
             raise UnsupportedVersionError(
-                f"header version {self.version:g} is newer than 3: nothing is changed ({self.path})"
+                f"header version {version:g} is newer than 3: nothing is changed ({self.path})"
             )
-        if self.version < 3:
+        if migrations.needs_migration(self.header):
             raise UnsupportedVersionError(
-                f"the session is of version {self.version:g}: whatever is appended to it brings it to version 3 first "
+                f"the session is of version {version:g}: whatever is appended to it brings it to version 3 first "
                 f"({self.path})"
             )
         if self.store.tail() == "torn":

@@ -12,7 +12,7 @@ from sessiontree import jsontext
 from sessiontree._native import Store, create_file
 from sessiontree.entries import CURRENT_SESSION_VERSION, label_entry
 from sessiontree.log import SessionLog, migrated
-from sessiontree.migrations import header_version, needs_migration
+from sessiontree.migrations import is_newer, needs_migration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _LABEL = 10
-_UNKNOWN_VERSION = 4
 
 
 def fork_header(source: dict[str, Any], id: str, timestamp: str, cwd: str, parent: str | None) -> bytes:
@@ -58,8 +57,7 @@ def forked_log(source: str, options: Options, place: Callable[[JsonObject], tupl
 
     def begin(line: bytes) -> tuple[str, bytes] | None:
         old = jsontext.loads(line)
-        is_current = not needs_migration(old) and not header_version(old) >= _UNKNOWN_VERSION
-        return place(old) if is_current else None
+        return None if needs_migration(old) or is_newer(old) else place(old)
 
     forked = Store.open_forked(source, begin, lenient_header=options.lenient_header, sync=sync)
     if forked is not None:

@@ -250,10 +250,10 @@ class SessionLog:
 
     def check_version(self, place: str | None) -> None:
         """Refuse a session of a newer format than is written here."""
-        from sessiontree.migrations import header_version
+        from sessiontree.migrations import is_newer
 
         header = self.header()
-        if header_version(header) >= 4:
+        if is_newer(header):
             raise UnsupportedVersionError(
                 f"header version {header.get('version')!r} is newer than 3: the session can be read, not written; "
                 f"use a newer sessiontree ({place})"

@@ -89,6 +89,19 @@ def _number_of_text(text: str) -> float:
         return float("inf")
 
 
+_FIRST_UNKNOWN_VERSION = CURRENT_SESSION_VERSION + 1
+
+
+def is_newer(header: Any) -> bool:
+    """Say whether a file with this header is of a version to come: it is read, and never written.
+
+    Example:
+        >>> is_newer({"type": "session", "version": 4}), is_newer({"type": "session", "version": 3})
+        (True, False)
+    """
+    return header_version(header) >= _FIRST_UNKNOWN_VERSION
+
+
 def needs_migration(header: Any) -> bool:
     """Say whether a file with this header is of an older version.
 

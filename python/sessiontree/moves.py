@@ -171,7 +171,7 @@ def _parts(each: Move) -> Iterator[bytes]:
     store = Store.open(each.source)
     line = store.header()
     header = jsontext.loads(line)
-    if migrations.header_version(header) >= 4:
+    if migrations.is_newer(header):
         raise UnsupportedVersionError(
             f"header version {header.get('version')!r} is newer than 3: nothing is changed ({each.source})"
         )

@@ -382,7 +382,9 @@ class Compactor:
         if member(answer.message, "stopReason") == "stop":
             return (yield from self._settled("overflow", options))
         if answer.follows_recovery:
-            text = "the context is still too long, although an attempt was omitted before in this turn"
+            text = (
+                "the context is still too long after the attempt was omitted and the session compacted once"
+            )
             outcome = CompactionOutcome("failed", "overflow", message=text)
             yield from _told(self._hooks.failed, outcome)
             return outcome
