@@ -271,7 +271,7 @@ class Measurer:
     def key(self, work, peer):
         if peer == OURS or work.scratch == "grown":
             return (work.name, peer)
-        return (peer, work.action(peer), work.data, work.times, repr(work.how))
+        return (peer, work.action(peer), work.data, work.given, work.times, repr(work.how))
 
     def once(self, place, peer, result, *, check):
         if result.error:

@@ -105,6 +105,13 @@ def listings():
         peers = (OURS, PI, *port, *LOOPS, LIMIT, "stat only")
         yield Work(f"list {name}, cold", "list", peers, name, given=where)
     yield Work("list D3, with progress", "list with progress", (OURS, PI), "D3", given=("folder",))
+    yield Work(
+        "list D3 of its directory, with progress",
+        "list with progress",
+        (OURS, PI),
+        "D3",
+        given=("folder", "cwd"),
+    )
     yield from catalogs()
     yield Work("first session of D1", "first", (OURS, PI), "D1", given=("root",))
     yield Work("find by id in D3", "find", (OURS, PI), "D3", given=("folder", "cwd", "id"))

@@ -113,9 +113,12 @@ def tree(request, clock):
 def listed(request, clock, **how):
     from sessiontree import SessionManager
 
-    folder = request.get("folder")
+    folder, cwd = request.get("folder"), request.get("cwd")
     with clock:
-        infos = SessionManager.list_all(folder, **how)
+        if cwd is None:
+            infos = SessionManager.list_all(folder, **how)
+        else:
+            infos = SessionManager.list(cwd, folder, **how)
     answer = {"sessions": len(infos), "messages": sum(info.message_count for info in infos)}
     if request.get("check"):
         answer["hash"] = digest_of_infos(

@@ -86,7 +86,11 @@ const middle = (session) => {
 const grown = () => statSync(file).size - request.bytes;
 
 async function list(onProgress) {
-	const infos = await timed(() => (folder ? SessionManager.listAll(folder, onProgress) : SessionManager.listAll(onProgress)));
+	const listed = () => {
+		if (cwd) return SessionManager.list(cwd, folder, onProgress);
+		return folder ? SessionManager.listAll(folder, onProgress) : SessionManager.listAll(onProgress);
+	};
+	const infos = await timed(listed);
 	const answer = { sessions: infos.length, messages: infos.reduce((sum, info) => sum + info.messageCount, 0) };
 	const rows = () =>
 		infos.map((i) => [
