@@ -14,7 +14,7 @@ from sessiontree import SessionFileLostError, SessionManager
 HEADER = b'{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/code"}\n'
 FILLER = "x" * 500
 TRAPS = (
-    "again", "grown", "edited", "rewritten", "truncated", "renamed", "copied", "corrupt", "torn",
+    "again", "grown", "swapped", "parent", "root", "edited", "rewritten", "truncated", "renamed", "copied", "corrupt", "torn",
     "together", "processes", "readonly", "full", "off", "odd", "touched", "lenient", "moved", "other",
 )  # fmt: skip
 
@@ -318,6 +318,37 @@ def test_another_entry_than_the_index_says_is_an_error_once(path):
     again = opened(path)
     assert saved_end(again) == 0
     assert again.get_entry(f"{0x7777:08x}") is not None
+
+
+@trap("swapped")
+def test_a_child_in_the_place_of_its_parent_is_not_taken_for_it(path):
+    """The child's line names its parent's id, too; only as an id of its own it would count."""
+    edited_and_grown(path, line(3000) + line(3001), line(3001) + line(3000))
+    session = SessionManager.open(path, read_only=True)
+    assert saved_end(session) > 0
+    with pytest.raises(SessionFileLostError, match="the file changed since it was read"):
+        session.get_entry(f"{3000:08x}")
+    again = opened(path)
+    assert facts(again) == facts(SessionManager.open(path, read_only=True, cache=False))
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [pytest.param(b'"00000064"', marks=trap("parent")), pytest.param(b"null      ", marks=trap("root"))],
+    ids=["another", "none"],
+)
+def test_an_entry_with_another_parent_than_the_index_says_is_an_error_once(path, parent):
+    """Paths that were given out would be none any more; the next open scans."""
+    old = line(3000)
+    edited_and_grown(path, old, old.replace(b'"%08x"' % 2999, parent))
+    session = SessionManager.open(path, read_only=True)
+    assert saved_end(session) > 0
+    with pytest.raises(SessionFileLostError, match="the file changed since it was read"):
+        session.get_entry(f"{3000:08x}")
+    again = opened(path)
+    assert saved_end(again) == 0
+    assert again.get_entry(f"{3000:08x}")["parentId"] == (None if b"null" in parent else "00000064")
+    assert facts(again) == facts(SessionManager.open(path, read_only=True, cache=False))
 
 
 def test_it_can_be_turned_off(folder, cache, monkeypatch):

@@ -416,9 +416,11 @@ impl Store {
         let rows = 0..self.index.len() as Row;
         let same = fresh.sealed_end == self.sealed_end
             && fresh.index.len() == self.index.len()
-            && rows
-                .into_iter()
-                .all(|row| fresh.index.id(row) == self.index.id(row));
+            && rows.into_iter().all(|row| {
+                // A path that was given out must be one still.
+                fresh.index.id(row) == self.index.id(row)
+                    && fresh.index.parent(row) == self.index.parent(row)
+            });
         if same {
             (self.index, self.report, self.lines) = (fresh.index, fresh.report, fresh.lines);
             self.saved_end = 0;

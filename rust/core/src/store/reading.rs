@@ -5,9 +5,11 @@ use super::Store;
 use crate::Row;
 use crate::envelope::{self, Key};
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::{MISSING, ROOT};
 use crate::lines;
-use memchr::memmem;
+use memchr::memmem::Finder;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// A line of this size may be more than there is room for; that must not abort the process.
 const HUGE: u64 = 16 << 20;
@@ -106,7 +108,7 @@ impl Store {
         let starts = range.start == 0 || buffer[range.start - 1] == b'\n';
         let ends = buffer.get(range.end).is_none_or(|&byte| byte == b'\n');
         let line = buffer.get(range).unwrap_or_default();
-        if starts && ends && is_line(line) && self.has_id_of(row, line) {
+        if starts && ends && is_line(line) && self.is_of(row, line) {
             return Ok(());
         }
         Err(Error::lost(
@@ -116,17 +118,53 @@ impl Store {
         ))
     }
 
-    /// Whether a line is the row's by its id. Nearly always the id stands in it as it is, close to its
-    /// start; an escaped one, or one that is no string, takes a whole look.
-    fn has_id_of(&self, row: Row, line: &[u8]) -> bool {
-        let id = self.index.id(row);
-        if let Key::Text(text) = &id
-            && memmem::find(line, text).is_some()
-        {
+    /// Whether a line is the row's, by its id and its parent. Nearly always both stand in it as they
+    /// are, close to its start; escaped ones, or such as are no strings, take a whole look.
+    fn is_of(&self, row: Row, line: &[u8]) -> bool {
+        let (id, parent) = (self.index.id(row), self.index.parent(row));
+        if has_text(line, &ID, &id) && self.has_parent(line, parent) {
             return true;
         }
-        envelope::read(line).is_ok_and(|e| e.id == id)
+        let Ok(found) = envelope::read(line) else {
+            return false;
+        };
+        found.id == id
+            && match parent {
+                ROOT => found.parent.is_falsy(),
+                MISSING => !found.parent.is_falsy() && self.index.find(&found.parent).is_none(),
+                parent => found.parent == self.index.id(parent),
+            }
     }
+
+    /// Whether a line says plainly that its parent is that of a row.
+    fn has_parent(&self, line: &[u8], parent: u32) -> bool {
+        match parent {
+            ROOT => values(line, &PARENT).any(|value| value.starts_with(b"null")),
+            MISSING => false,
+            parent => has_text(line, &PARENT, &self.index.id(parent)),
+        }
+    }
+}
+
+static ID: LazyLock<Finder> = LazyLock::new(|| Finder::new(b"\"id\":"));
+static PARENT: LazyLock<Finder> = LazyLock::new(|| Finder::new(b"\"parentId\":"));
+
+/// What follows the occurrences of a member's name, its blanks left out.
+fn values<'l>(line: &'l [u8], name: &'l Finder) -> impl Iterator<Item = &'l [u8]> {
+    let behind = name.find_iter(line).map(|at| at + name.needle().len());
+    behind.map(|at| line[at..].trim_ascii_start())
+}
+
+/// Whether a member with this name has this string as its value, written without escapes.
+fn has_text(line: &[u8], name: &Finder, key: &Key) -> bool {
+    let Key::Text(text) = key else {
+        return false;
+    };
+    let is_text = |value: &[u8]| {
+        let inner = value.strip_prefix(b"\"");
+        inner.and_then(|inner| inner.strip_prefix(&text[..])?.first()) == Some(&b'"')
+    };
+    values(line, name).any(is_text)
 }
 
 /// Whether bytes that were a line are still one line.
