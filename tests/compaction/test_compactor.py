@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import threading
 import time
 import warnings
@@ -644,6 +645,46 @@ def test_an_overflow_is_repaired_once_a_turn():
     for message in (user("again"), *talk(2), user("go"), answer(stop="error", errorMessage=TOO_LONG)):
         session.append_message(message)
     assert compact.after_response().retry
+
+
+@pytest.mark.parametrize("estimated", [1, 10])
+def test_an_overflow_is_compacted_whatever_the_estimate_says(estimated):
+    """That the context is too long is known from the provider; half of what was to be kept, and less, is tried."""
+    session, _ = session_of(*talk(4), user("go"), answer(stop="error", errorMessage=TOO_LONG))
+    outcome = compactor(session, count_tokens=lambda _message: estimated).after_response()
+    assert (outcome.status, outcome.reason, outcome.retry) == ("compacted", "overflow", True)
+    assert texts(session)[0] == "SU"
+    assert texts(session)[-1] == "go"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_compaction_that_runs_while_the_process_forks_does_not_block_the_child():
+    """The thread that compacts is not there in the child, so nobody would ever end it."""
+    session, _ = session_of(*talk(4))
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(_request):
+        if os.getpid() == parent:
+            asked.set()
+            go_on.wait(30)
+        return SummaryResponse("SUMMARY")
+
+    parent = os.getpid()
+    compact = compactor(session, slow)
+    thread = threading.Thread(target=compact.compact)
+    thread.start()
+    try:
+        assert asked.wait(30)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if compact.compact().status == "compacted" else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        with pytest.raises(SessionConflictError, match="already running"):
+            compact.compact()
+    finally:
+        go_on.set()
+        thread.join()
 
 
 def test_an_overflow_whose_compaction_fails_keeps_the_omission():

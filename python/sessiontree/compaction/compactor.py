@@ -16,6 +16,7 @@ or was compacted by somebody else, the summary is thrown away.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -203,7 +204,7 @@ class Compactor:
         self._settings = settings
         self._hooks = hooks or CompactorHooks()
         self._options = options
-        self._busy = threading.Lock()
+        self._busy, self._process = threading.Lock(), os.getpid()
 
     # ---- what is
 
@@ -259,8 +260,13 @@ class Compactor:
             settings = {**settings, "keepRecentTokens": keep_recent_tokens}
         return self._prepared(settings, self._chosen({}))
 
-    def _prepared(self, settings: Mapping[str, Any], options: Options) -> CompactionPreparation | None:
-        """The preparation; where the kept part alone is too much, less and less is kept."""
+    def _prepared(
+        self, settings: Mapping[str, Any], options: Options, *, too_long: bool = False
+    ) -> CompactionPreparation | None:
+        """The preparation; where the kept part alone is too much, less and less is kept.
+
+        ``too_long``: that it is too much is known, whatever the estimate says.
+        """
         projection = self.session.build_session_projection()
         branch = self.session.get_branch()
         keep = settings["keepRecentTokens"]
@@ -272,7 +278,8 @@ class Compactor:
         tokens = estimate_projected_context_tokens(
             projection, branch, count_tokens=options.count_tokens
         ).tokens
-        while window and tokens > window - settings["reserveTokens"] and keep > 1:
+        too_long = too_long or bool(window and tokens > window - settings["reserveTokens"])
+        while too_long and keep > 1:
             keep //= 2
             prepared = self._prepare_keeping(projection, branch, settings, keep, options)
             if prepared is not None:
@@ -382,9 +389,7 @@ class Compactor:
         if member(answer.message, "stopReason") == "stop":
             return (yield from self._settled("overflow", options))
         if answer.follows_recovery:
-            text = (
-                "the context is still too long after the attempt was omitted and the session compacted once"
-            )
+            text = "the context is too long again, and a turn is omitted and compacted once at most"
             outcome = CompactionOutcome("failed", "overflow", message=text)
             yield from _told(self._hooks.failed, outcome)
             return outcome
@@ -402,6 +407,9 @@ class Compactor:
 
     def _alone(self, steps: Steps[CompactionOutcome]) -> Steps[CompactionOutcome]:
         """Refuse a second compaction while one is running."""
+        if self._process != os.getpid():
+            # A thread that was compacting when the process forked is not in the child.
+            self._busy, self._process = threading.Lock(), os.getpid()
         if not self._busy.acquire(blocking=False):
             raise SessionConflictError("a compaction of this session is already running")
         try:
@@ -434,7 +442,7 @@ class Compactor:
         self, reason: Reason, options: Options, will_retry: bool, custom_instructions: str | None
     ) -> Steps[CompactionOutcome]:
         branch = self.session.get_branch()
-        prepared = self._prepared(self.settings(), options)
+        prepared = self._prepared(self.settings(), options, too_long=reason == "overflow")
         if prepared is None:
             return CompactionOutcome("nothing", reason, message=_nothing_to_do(branch))
         event = BeforeCompaction(prepared, branch, reason, will_retry, custom_instructions, options.cancel)
