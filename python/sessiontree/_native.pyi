@@ -502,15 +502,6 @@ class SessionFiles:
         """
 
     def __len__(self) -> int: ...
-    def looks(self) -> list[tuple[str, tuple[int, int, int, int]]]:
-        """Path and (size, mtime, inode, ctime) of the files that are not read yet, in their order.
-
-        Times are in nanoseconds; all is 0 for the order "name".
-        """
-
-    def keep(self, places: list[int]) -> None:
-        """Leave only some of the files that are not read yet, by their places in `looks`."""
-
     def prefer(self, id: str) -> None:
         """Put the files first whose names end in this session id."""
 
@@ -547,6 +538,47 @@ class SessionFiles:
 
     def next_header(self, id: str | None = None) -> tuple[str, str] | None:
         """The path and directory of the next file that is a session (with this id)."""
+
+@final
+class KeptFiles:
+    """Session files, and what is kept of those that are as they were: only the others are read.
+
+    What it shows of a first message are 1,000 characters.
+    """
+
+    @staticmethod
+    def find(folder: str, *, depth: str, kept: str | None, settled: int) -> KeptFiles:
+        """Find the files, as `SessionFiles.find` does, and what the file ``kept`` holds of them.
+
+        Files that changed at ``settled`` (nanoseconds since 1970) or later are shown, but not to be kept.
+        """
+
+    def __len__(self) -> int:
+        """How many files are not known."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether there are other rows to keep now than are kept."""
+
+    def known(self) -> list[SessionInfo]:
+        """The sessions that need not be read; given out once."""
+
+    def troubles(self) -> list[tuple[str, Exception]]:
+        """What could not be looked at since the last call."""
+
+    def read(self, count: int, size: int) -> list[SessionInfo | tuple[str, Exception]]:
+        """Read the next files, as `SessionFiles.read` does."""
+
+@final
+class Looking:
+    """`KeptFiles.find` on a thread of its own, which needs nothing of Python."""
+
+    def __new__(cls, folder: str, *, depth: str, kept: str | None, settled: int) -> Looking: ...
+    def found(self) -> KeptFiles | None:
+        """Wait for the end; None if there was trouble, or if it was asked for before."""
+
+def rows_to_keep(infos: list[SessionInfo]) -> bytes:
+    """The file that keeps those sessions of `KeptFiles` that may be kept."""
 
 def parse_date(text: str) -> int | None:
     """The time that JavaScript's ``new Date(text)`` has, in ms since 1970; None if it is none.

@@ -10,6 +10,7 @@ import threading
 import pytest
 from cli_sessions import SAMPLES, user
 from sessiontree import get_default_session_dir
+from sessiontree._native import KeptFiles, Looking
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def test_unchanged_files_are_not_read_again(run, sessions, patient, monkeypatch,
     folder = str(sessions["far"].parents[1])
     read = []
     real = Listing._take
-    monkeypatch.setattr(Listing, "_take", lambda self, *a: (read.append(a[0].id), real(self, *a))[1])
+    monkeypatch.setattr(Listing, "_take", lambda self, info: (read.append(info.id), real(self, info))[1])
     first = run("list", "--all", "--json")
     assert sorted(read) == ["abc-1", "abc-2", "far", "xyz"]
     read.clear()
@@ -200,8 +201,8 @@ def test_a_relative_folder_is_another_one_elsewhere(run, write, patient, tmp_pat
         assert (info["id"], info["path"]) == (place, str(tmp_path / place / "own" / "s.jsonl"))
 
 
-def test_what_cannot_be_kept_is_read(run, home, write, patient):
-    """A text that JSON files cannot hold as it is, and a name of a file that is no text, are listed each time."""
+def test_odd_texts_are_kept(run, home, write, patient):
+    """A text that UTF-8 cannot hold, and a name of a file that is no text, are listed the same way each time."""
     folder = get_default_session_dir(str(home))
     path = write('{"type":"session_info","id":"a","parentId":null,"name":"x\\ud800y"}', cwd=home, id="odd")
     os.makedirs(folder, exist_ok=True)
@@ -215,8 +216,8 @@ def test_a_list_imports_no_more_than_it_needs(sessions, home):
     """What takes long to import is not needed for a list: it is there at once."""
     code = (
         "import sys; from sessiontree.cli import main; main(['list', '--all']); "
-        "print(*{'numpy', 'rich', 'sqlite3', 'hashlib', 'sessiontree.manager', 'sessiontree.settings', "
-        "'sessiontree.catalog'} & sys.modules.keys(), file=sys.stderr)"
+        "print(*{'numpy', 'rich', 'sqlite3', 'hashlib', 'orjson', 'json', 'dataclasses', 'sessiontree.manager', "
+        "'sessiontree.settings', 'sessiontree.catalog'} & sys.modules.keys(), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (len(done.stdout.splitlines()), done.stderr.strip()) == (4, "")
@@ -227,19 +228,40 @@ def test_a_look_in_advance_is_the_look(run, sessions, monkeypatch, home):
     from sessiontree import shown
 
     found = []
-    real = shown._find
-    monkeypatch.setattr(shown, "_find", lambda *which: (found.append(which), real(*which))[1])
-    root = str(home.parent / "agent" / "sessions")
+
+    class Files:
+        """Takes down which folders are looked at when their files are needed."""
+
+        @staticmethod
+        def find(folder, **how):
+            found.append(how["depth"])
+            return KeptFiles.find(folder, **how)
+
+    monkeypatch.setattr(shown, "KeptFiles", Files)
     assert len(run("list", "--all", "--json").json) == 4
-    assert found == [(root, "below")]
-    found.clear()
+    assert found == []
     assert len(run("list", "--json").json) == 3
-    assert [which[1] for which in found] == ["own"]
-    found.clear()
+    assert found == ["own"]
+    assert [row["id"] for row in run("list", "--all", "--json").json] == ["far", "xyz", "abc-2", "abc-1"]
+    assert found == ["own"]
     # Wrong usage, and another folder, leave nothing behind that a later list could take.
     assert run("list", "--all", "--nonsense").code == 2
     assert len(run("list", "--all", "--json", "--session-dir", sessions["far"].parent).json) == 1
     assert len(run("list", "--all", "--json").json) == 4
+    assert found == ["own", "own"]
+
+
+def test_an_early_look_is_given_up(home, sessions):
+    """What nobody asks for any more ends by itself, and what is asked for twice is looked at again."""
+    folder = str(sessions["far"].parents[1])
+    looking = Looking(folder, depth="below", kept=None, settled=0)
+    assert len(looking.found()) == 4
+    assert looking.found() is None
+    assert Looking(f"{folder}/nothing", depth="own", kept=None, settled=0).found() is None
+    with pytest.raises(ValueError, match="no such depth"):
+        Looking(folder, depth="deep", kept=None, settled=0)
+    for _ in range(20):
+        Looking(folder, depth="below", kept=None, settled=0)
 
 
 def test_costs_are_those_of_the_catalog(run, home, write):
@@ -346,6 +368,24 @@ def test_the_session_folder(run, home, tmp_path, write, monkeypatch, how):
     assert run("tree", "--json", *arguments).json["session"] == "here"
 
 
+@pytest.mark.parametrize("how", ["option", "variable"])
+@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["list", "--all"]])
+def test_a_folder_that_is_named_must_exist(run, home, tmp_path, monkeypatch, how, arguments):
+    """One that is not there is told, with code 1; an empty one, and pi's own before the first session, are fine."""
+    folder = tmp_path / "mistyped"
+    named = ["--session-dir", folder] if how == "option" else []
+    if how == "variable":
+        monkeypatch.setenv("PI_CODING_AGENT_SESSION_DIR", str(folder))
+    done = run(*arguments, *named)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"sessiontree: no such folder: {str(folder)!r}\n"
+    folder.mkdir()
+    assert run(*arguments, *named).code == 0
+    folder.rmdir()
+    monkeypatch.delenv("PI_CODING_AGENT_SESSION_DIR", raising=False)
+    assert run(*arguments).code == 0
+
+
 def test_append_begins_a_session(run, home):
     """--new begins a session of the working directory, which is the newest then."""
     done = run("append", "--new", "-m", "hello", "--json").json
@@ -373,6 +413,23 @@ def test_the_demo_leaves_no_trace(run, sessions, tmp_path, monkeypatch):
         "opened again: 2 entries",
     ):
         assert said in done.out
+
+
+def test_the_demo_as_json(run, sessions):
+    """Each step is an object in a line of its own, with the facts that the words tell and its seconds."""
+    steps = [json.loads(line) for line in run("demo", "--json").lines]
+    assert [step["step"] for step in steps] == ["list", "open", "context", "append", "fork", "open again"]
+    assert all(step["seconds"] > 0 for step in steps)
+    assert steps[0]["sessions"] == 4
+    assert steps[0]["bytes"] == sum(path.stat().st_size for path in sessions.values())
+    assert steps[1]["path"] in map(str, sessions.values())
+    assert [step.get("entries") for step in steps] == [None, 1, None, None, 2, 2]
+    assert steps[2]["messages"] == 1
+    assert len(steps[3]["id"]) == 8
+    samples = [json.loads(line) for line in run("demo", "--json", "--samples").lines]
+    assert (samples[0]["step"], samples[0]["sessions"]) == ("list samples", 3)
+    assert samples[-1]["step"] == "open"
+    assert [step["tornTail"] for step in samples if "thumbs-torn" in step.get("path", "")] == [True]
 
 
 def test_the_demo_leaves_the_cache_alone(run, home, write, tmp_path, monkeypatch):

@@ -100,6 +100,7 @@ def test_completion_scripts(run, shell):
     assert done.code == 0
     assert "_SESSIONTREE_COMPLETE" in done.out
     assert f"{shell}_complete" in done.out
+    assert run("completion", shell, "--json").json == {"shell": shell, "script": done.out.rstrip("\n")}
 
 
 def test_bash_takes_its_script(named, tmp_path):

@@ -7,12 +7,10 @@ import os
 import re
 import select
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from sessiontree import jsontext
 from sessiontree.cli._text import safe
 
 if TYPE_CHECKING:
@@ -37,8 +35,7 @@ COLOURS: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """Where lines go: how wide it is, and whether it takes colours."""
 
     width: int
@@ -138,6 +135,9 @@ def json_text(value: Any) -> str:
         >>> json_text({"text": "\x9b2J", "size": 1.0})
         '{"text":"\\u009b2J","size":1}'
     """
+    # It brings orjson along, which tables do without.
+    from sessiontree import jsontext
+
     text = jsontext.dumps(value).decode("utf-8", "surrogatepass")
     return _RAW.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from sessiontree import SessionManager
-    from sessiontree.shown import Shown
+    from sessiontree import SessionInfo, SessionManager
 
 _SHOWN_CANDIDATES = 10
 
@@ -43,6 +42,16 @@ class Place:
         """The folder that the option names, else the environment, else the settings, as in pi."""
         given = self._given or paths.session_dir_from_environment() or _from_settings(self.cwd)
         return paths.normalize_path(given) if given else None
+
+    def check_named(self) -> None:
+        """Refuse a session folder that is named and does not exist; one that pi makes when it needs it may be missing.
+
+        Raises:
+            NotFoundError: the option or the environment names it.
+        """
+        named = self._given or paths.session_dir_from_environment()
+        if named and self.session_dir and not os.path.exists(self.session_dir):
+            raise NotFoundError(f"no such folder: {self.session_dir!r}")
 
     def find(self, given: str | None) -> str:
         """Find the session that an argument means.
@@ -98,14 +107,14 @@ class Place:
             )
         return newest
 
-    def sessions(self) -> list[Shown]:
+    def sessions(self) -> list[SessionInfo]:
         """Give the sessions of the working directory, as a listing shows them, the newest first."""
         from sessiontree.listing import scope
 
         folder, belongs = scope(self.cwd, self.session_dir)
         return [row for row in _listed(folder, "own") if belongs(row.cwd)]
 
-    def all_sessions(self) -> list[Shown]:
+    def all_sessions(self) -> list[SessionInfo]:
         """Give the sessions of all working directories, or of the folder that was given."""
         if self.session_dir:
             return _listed(self.session_dir, "own")
@@ -123,14 +132,15 @@ class Place:
         raise NotFoundError(f"no session has the id {given!r}, or one that begins with it")
 
 
-def _listed(folder: str, depth: Literal["own", "below"]) -> list[Shown]:
+def _listed(folder: str, depth: Literal["own", "below"]) -> list[SessionInfo]:
     """List a folder, with what is kept of it; what cannot be read is not looked for."""
+    from sessiontree._native import newest_first
     from sessiontree.shown import Listing
 
     with progress("looking for the session") as tell:
         listing = Listing(folder, depth, on_progress=tell)
     listing.save()
-    return sorted(listing.rows, key=lambda row: (row.modified_ms, row.path), reverse=True)
+    return newest_first(listing.rows, "modified")
 
 
 def _looks_like_path(given: str) -> bool:
@@ -143,7 +153,7 @@ def _looks_like_path(given: str) -> bool:
     )
 
 
-def _ambiguous(given: str, candidates: list[Shown]) -> str:
+def _ambiguous(given: str, candidates: list[SessionInfo]) -> str:
     shown = [f"{info.id} ({one_line(info.name or info.first_message, 40)})" for info in candidates]
     more = len(shown) - _SHOWN_CANDIDATES
     rest = f" and {more} more" if more > 0 else ""

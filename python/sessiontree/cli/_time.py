@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_AGO = re.compile(r"(\d{1,6})([hdwmy])")
+_AGO = r"(\d{1,6})([hdwmy])"
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
 # From which number of seconds on an age is said in a unit, and how long that unit is.
 _AGES: Sequence[tuple[float, int, str]] = (
@@ -28,7 +28,7 @@ def when(ctx: click.Context, param: click.Parameter, value: str | None) -> dt.da
     """Read a moment: a date, a date with a time, or how long ago; a time without zone is local."""
     if value is None:
         return None
-    ago = _AGO.fullmatch(value)
+    ago = re.fullmatch(_AGO, value)
     try:
         if ago:
             return dt.datetime.now(dt.UTC) - dt.timedelta(hours=int(ago[1]) * _HOURS[ago[2]])

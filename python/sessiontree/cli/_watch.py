@@ -13,8 +13,8 @@ from sessiontree.cli.listing import info_json, show, table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessiontree import SessionInfo
     from sessiontree.cli.listing import Look
-    from sessiontree.shown import Shown
 
 _INTERVAL = 1.0
 _OTHER_SCREEN, _OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -32,7 +32,7 @@ class Watch:
 
     def run(self) -> NoReturn:
         """Go on until Ctrl-C, or until nobody reads the output any more."""
-        before: dict[str, Shown] | None = None
+        before: dict[str, SessionInfo] | None = None
         with self._other_screen() if self._drawn else _nothing():
             while True:
                 listing = self._look.listing()
@@ -51,7 +51,7 @@ class Watch:
                 if reader_is_gone():
                     raise BrokenPipeError
 
-    def _draw(self, rows: list[Shown]) -> None:
+    def _draw(self, rows: list[SessionInfo]) -> None:
         """Draw over what was there, so that nothing flickers."""
         size = terminal_size()
         screen = Screen(size.columns, self._screen.colour, terminal=True)
@@ -59,7 +59,7 @@ class Watch:
         shown = (lines or [self._look.nothing()])[: size.lines - 1]
         write(_HOME + "".join(f"{line}{_REST_OF_LINE}\n" for line in shown) + _REST_OF_SCREEN)
 
-    def _tell(self, now: dict[str, Shown], before: dict[str, Shown]) -> None:
+    def _tell(self, now: dict[str, SessionInfo], before: dict[str, SessionInfo]) -> None:
         changed = [row for path, row in now.items() if before.get(path) != row]
         gone = [path for path in before if path not in now]
         if not self._as_json:

@@ -89,7 +89,7 @@ def _files(kind: str) -> list[str]:
     cache = _cachedir.cache_dir()
     folders: dict[str, tuple[str, Callable[[str], bool]]] = {
         "catalog": (cache, lambda name: name.startswith("catalog-") and ".sqlite3" in name),
-        "listing": (shown.listings_dir(), lambda name: name.endswith((".json", ".tmp"))),
+        "listing": (shown.listings_dir(), lambda name: name.endswith((".rows", ".rows.new", ".json"))),
         "index": (os.path.join(cache, "index"), lambda name: name.endswith((".index", ".tmp"))),
         "leaves": (os.path.join(cache, "leaves"), lambda name: ".json" in name),
     }

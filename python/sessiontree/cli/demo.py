@@ -15,14 +15,16 @@ import click
 from sessiontree import SessionManager
 from sessiontree._cachedir import CACHE_DIR_VARIABLE
 from sessiontree.cli import _place, listing, tree
-from sessiontree.cli._output import Screen, say
+from sessiontree.cli._output import Screen, say, say_json
 from sessiontree.cli._text import count, safe, size_text
 from sessiontree.cli.show import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sessiontree import SessionInfo
+    from sessiontree import SessionContext, SessionInfo
+
+    _Told = tuple[str, dict[str, Any]]
 
 _LISTED = 10
 
@@ -32,28 +34,33 @@ SAMPLES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "samples")
 @click.command("demo", short_help="Watch it work, on a copy of one of your sessions or on a sample.")
 @_place.place_options
 @click.option("--samples", is_flag=True, help="Use the bundled samples even if there are sessions.")
-def command(cwd: str | None, session_dir: str | None, samples: bool) -> None:
+@_place.json_option
+def command(cwd: str | None, session_dir: str | None, samples: bool, as_json: bool) -> None:
     r"""List sessions, then open, draw, append to, fork and reopen a copy of one, with times.
 
     It takes the largest of your own sessions, or a bundled sample if there are none. Your sessions are only
     read: all writing happens in a temporary folder that is removed at the end.
 
+    With --json, an object a line says what a step did, and how many seconds it took.
+
     \b
     Examples:
       sessiontree demo
       sessiontree demo --samples
+      sessiontree demo --json
 
     Exit codes: 0 fine, 1 failed, 2 wrong usage.
     """
     place = _place.Place(cwd, session_dir)
     folder = place.session_dir
     _warm_up()
-    show = _Show(Screen.of_stdout())
-    infos = () if samples else show.step(lambda: _sessions(folder), _listed)
+    show = _Show(Screen.of_stdout(), as_json=as_json)
+    infos = () if samples else show.step("list", lambda: _sessions(folder), _listed)
     samples = not infos
     if samples:
-        infos = show.step(lambda: _sessions(SAMPLES), lambda found: f"{_listed(found)} (bundled samples)")
-    listing.show(infos[:_LISTED], everywhere=True)
+        infos = show.step("list samples", lambda: _sessions(SAMPLES), _listed)
+    if not as_json:
+        listing.show(infos[:_LISTED], everywhere=True)
     with tempfile.TemporaryDirectory(prefix="sessiontree-demo-") as scratch, _cache_in(scratch):
         largest = max(infos, key=lambda info: info.size)
         _life(show, largest, scratch)
@@ -86,17 +93,34 @@ def _warm_up() -> None:
 class _Show:
     """Runs steps and tells what each did and how long it took."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, *, as_json: bool) -> None:
         self.screen = screen
+        self.as_json = as_json
 
-    def step(self, work: Callable[[], Any], tell: Callable[[Any], str]) -> Any:
-        """Do something and say what came of it."""
+    def step(self, name: str, work: Callable[[], Any], tell: Callable[[Any], _Told]) -> Any:
+        """Do something and say what came of it, in words or as facts."""
         start = time.perf_counter()
         result = work()
         took = time.perf_counter() - start
-        say(f"{self.screen.paint(_duration(took).rjust(9), 'assistant')}  {safe(tell(result), keep='')}")
+        words, facts = tell(result)
+        if self.as_json:
+            say_json({"step": name, "seconds": took, **facts})
+        else:
+            say(f"{self.screen.paint(_duration(took).rjust(9), 'assistant')}  {safe(words, keep='')}")
         sys.stdout.flush()
         return result
+
+    def say(self, line: str = "") -> None:
+        """Say what stands between steps, which is for readers only."""
+        if not self.as_json:
+            say(line)
+
+    def draw(self, session: SessionManager) -> None:
+        """Draw a session's tree, for readers."""
+        if not self.as_json:
+            say()
+            tree.draw(session, keep=1)
+            say()
 
 
 def _duration(seconds: float) -> str:
@@ -110,51 +134,62 @@ def _sessions(session_dir: str | None) -> Sequence[SessionInfo]:
     return found
 
 
-def _listed(infos: Sequence[SessionInfo]) -> str:
-    size = size_text(sum(info.size for info in infos))
-    return f"listed {count(len(infos), 'session')}, {size} read"
+def _listed(infos: Sequence[SessionInfo]) -> _Told:
+    size = sum(info.size for info in infos)
+    ours = any(os.path.dirname(info.path) == SAMPLES for info in infos)
+    words = f"listed {count(len(infos), 'session')}, {size_text(size)} read"
+    return f"{words} (bundled samples)" if ours else words, {"sessions": len(infos), "bytes": size}
 
 
 def _life(show: _Show, info: SessionInfo, folder: str) -> None:
     """Lead a copy of a session through its life."""
     copy = os.path.join(folder, os.path.basename(info.path))
     shutil.copyfile(info.path, copy)
-    say(f"\n{safe(f'a copy of {info.path}, {size_text(info.size)}:', keep='')}")
-    with show.step(
-        lambda: SessionManager.open(copy), lambda opened: f"opened: {_content(opened)}"
-    ) as session:
-        say()
-        tree.draw(session, keep=1)
-        say()
-        show.step(session.build_session_context, lambda built: f"built the context: {size_of(built)}")
+    show.say(f"\n{safe(f'a copy of {info.path}, {size_text(info.size)}:', keep='')}")
+    with show.step("open", lambda: SessionManager.open(copy), _content("opened", path=info.path)) as session:
+        show.draw(session)
+        show.step("context", session.build_session_context, _built)
         message = {"role": "user", "content": [{"type": "text", "text": "One more question."}]}
         stamped = {**message, "timestamp": time.time_ns() // 1_000_000}
-        new = show.step(lambda: session.append_message(stamped), "appended a message, entry {}".format)
-        show.step(
-            lambda: _fork(copy, folder), lambda forked: f"forked into a new session: {_content(forked)}"
+        new = show.step(
+            "append",
+            lambda: session.append_message(stamped),
+            lambda entry: (f"appended a message, entry {entry}", {"id": entry}),
         )
-    again = show.step(lambda: SessionManager.open(copy), lambda opened: f"opened again: {_content(opened)}")
+        show.step("fork", lambda: _fork(copy, folder), _content("forked into a new session"))
+    again = show.step("open again", lambda: SessionManager.open(copy), _content("opened again"))
     if again.get_leaf_id() != new:
         raise click.ClickException(f"the leaf is {again.get_leaf_id()!r}, not the appended entry {new!r}")
-    say("           its leaf is the appended entry; your own sessions were not touched")
+    show.say("           its leaf is the appended entry; your own sessions were not touched")
 
 
 def _look(show: _Show, info: SessionInfo, folder: str) -> None:
     """Open a copy of a session and say what was met."""
     copy = shutil.copy(info.path, folder)
-    name = os.path.basename(copy)
-    with show.step(lambda: SessionManager.open(copy), lambda opened: f"opened {name}: {_content(opened)}"):
+    told = _content(f"opened {os.path.basename(copy)}", path=info.path)
+    with show.step("open", lambda: SessionManager.open(copy), told):
         pass
 
 
-def _content(session: SessionManager) -> str:
-    report = session.open_report
-    found = [count(session.get_entry_count(), "entry", "entries")]
-    if report.skipped:
-        found.append(f"{count(report.skipped, 'line')} that are no JSON passed over")
-    if report.torn_tail:
-        found.append("a torn last line left alone")
-    return ", ".join(found)
+def _content(what: str, **facts: str) -> Callable[[SessionManager], _Told]:
+    """Say what a session has, and what was met when it was opened."""
+
+    def tell(session: SessionManager) -> _Told:
+        report = session.open_report
+        entries = session.get_entry_count()
+        found = [count(entries, "entry", "entries")]
+        if report.skipped:
+            found.append(f"{count(report.skipped, 'line')} that are no JSON passed over")
+        if report.torn_tail:
+            found.append("a torn last line left alone")
+        met = {"entries": entries, "skippedLines": report.skipped, "tornTail": report.torn_tail}
+        return f"{what}: {', '.join(found)}", {**facts, **met}
+
+    return tell
+
+
+def _built(context: SessionContext) -> _Told:
+    return f"built the context: {size_of(context)}", {"messages": len(context.messages)}
 
 
 def _fork(path: str, folder: str) -> SessionManager:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sessiontree import paths
+from sessiontree._native import newest_first
 from sessiontree.cli import _place
 from sessiontree.cli._errors import complain, explain
 from sessiontree.cli._output import Screen, flush, say, say_json_array
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sessiontree import SessionInfo
-    from sessiontree.shown import Shown
 
 # Columns of the table that stand to the right.
 _NUMBERS = ("age", "messages", "size", "cost")
@@ -36,7 +36,7 @@ _MEASURED = 200
 _ABOUT = 500
 _UNKNOWN = -(1 << 63)
 
-SORTS: dict[str, Callable[[Shown], Any]] = {
+SORTS: dict[str, Callable[[SessionInfo], Any]] = {
     "modified": lambda row: row.modified_ms,
     "created": lambda row: _UNKNOWN if row.created_ms is None else row.created_ms,
     "mtime": lambda row: row.mtime_ns,
@@ -47,6 +47,7 @@ SORTS: dict[str, Callable[[Shown], Any]] = {
     "project": lambda row: row.cwd,
 }
 _ASCENDING = ("name", "project")
+_BY_TIME = ("modified", "mtime")
 
 
 @click.command("list", short_help="List sessions, newest first.")
@@ -81,14 +82,18 @@ def command(cwd: str | None, session_dir: str | None, watch: bool, as_json: bool
 
     With --watch, --json prints an object a line: a session that is new or has changed, or that is gone.
 
-    Exit codes: 0 fine, also without any session; 1 something could not be read; 2 wrong usage.
+    Exit codes: 0 fine, also without any session; 1 something could not be read, or the folder that is named
+    does not exist; 2 wrong usage.
     """
-    look = Look(_place.Place(cwd, session_dir), **options)
+    place = _place.Place(cwd, session_dir)
+    look = Look(place, **options)
     if watch:
         from sessiontree.cli._watch import Watch
 
         Watch(look, as_json=as_json).run()
     listing = look.listing()
+    if not listing.rows:
+        place.check_named()
     rows = look.chosen(listing.rows)
     if as_json:
         say_json_array(map(info_json, rows))
@@ -145,18 +150,22 @@ class Look:
                 on_error=self._unreadable.setdefault,
             )
 
-    def chosen(self, rows: list[Shown]) -> list[Shown]:
+    def chosen(self, rows: list[SessionInfo]) -> list[SessionInfo]:
         """Choose, sort, and cut."""
-        known: dict[str, bool] = {}
-        found = [row for row in rows if self._is_wanted(row, known)]
-        descending = (self._sort not in _ASCENDING) != self._reverse
-        key = SORTS[self._sort]
-        # Equal ones by file name, backwards.
-        found.sort(key=lambda row: (row.path.rpartition(os.sep)[2], row.path), reverse=True)
-        found.sort(key=key, reverse=descending)
-        return found[: self._limit]
+        if self._tests or self._bounds != [None, None]:
+            known: dict[str, bool] = {}
+            rows = [row for row in rows if self._is_wanted(row, known)]
+        return self._sorted(rows)[: self._limit]
 
-    def _is_wanted(self, row: Shown, known: dict[str, bool]) -> bool:
+    def _sorted(self, rows: list[SessionInfo]) -> list[SessionInfo]:
+        descending = (self._sort not in _ASCENDING) != self._reverse
+        if descending and self._sort in _BY_TIME:
+            return newest_first(rows, self._sort)
+        # Equal ones by file name, backwards.
+        by_name = sorted(rows, key=lambda row: (row.path.rpartition(os.sep)[2], row.path), reverse=True)
+        return sorted(by_name, key=SORTS[self._sort], reverse=descending)
+
+    def _is_wanted(self, row: SessionInfo, known: dict[str, bool]) -> bool:
         since, until = self._bounds
         if (since is not None and row.modified_ms < since) or (
             until is not None and row.modified_ms >= until
@@ -204,7 +213,7 @@ def of_project(project: str) -> Callable[[str], bool]:
     return belongs
 
 
-def info_json(info: Shown | SessionInfo) -> dict[str, Any]:
+def info_json(info: SessionInfo) -> dict[str, Any]:
     """Give what a listing knows of a session; of the first message the first 1,000 characters."""
     return {
         "path": info.path,
@@ -225,7 +234,7 @@ def info_json(info: Shown | SessionInfo) -> dict[str, Any]:
     }
 
 
-def show(infos: Sequence[Shown | SessionInfo], *, everywhere: bool) -> None:
+def show(infos: Sequence[SessionInfo], *, everywhere: bool) -> None:
     """Print a table: as wide as the terminal, or with whole values and tabs between them for a pipe."""
     screen = Screen.of_stdout()
     if screen.terminal and infos:
@@ -239,7 +248,7 @@ def show(infos: Sequence[Shown | SessionInfo], *, everywhere: bool) -> None:
             flush()
 
 
-def _whole(info: Shown | SessionInfo) -> list[str]:
+def _whole(info: SessionInfo) -> list[str]:
     """The fields of a line for programs: the same ones always, with neither tabs nor line breaks in them."""
     return [
         safe(info.id, keep=""),
@@ -254,7 +263,7 @@ def _whole(info: Shown | SessionInfo) -> list[str]:
     ]
 
 
-def table(screen: Screen, infos: Sequence[Shown | SessionInfo], *, everywhere: bool) -> Iterator[str]:
+def table(screen: Screen, infos: Sequence[SessionInfo], *, everywhere: bool) -> Iterator[str]:
     """Give the lines of a table for a terminal."""
     titles = ["id", "age", "messages", "size", "cost", "state", *([_PROJECT] if everywhere else []), "about"]
     length = _unique_length([info.id for info in infos])
@@ -300,7 +309,7 @@ def _alike(one: str, other: str) -> int:
     return len(os.path.commonprefix([one, other]))  # noqa: RUF071 - characters are meant
 
 
-def _row(info: Shown | SessionInfo, length: int, now: int, *, everywhere: bool) -> list[str]:
+def _row(info: SessionInfo, length: int, now: int, *, everywhere: bool) -> list[str]:
     about = one_line(info.first_message, _ABOUT)
     if info.name:
         about = f"{one_line(info.name, _ABOUT)} · {about}"
@@ -321,7 +330,7 @@ def _tilde(path: str) -> str:
     return f"~{path[len(home) :]}" if path == home or path.startswith(home + os.sep) else path
 
 
-def state(info: Shown | SessionInfo) -> str:
+def state(info: SessionInfo) -> str:
     """Say who has the word: waiting for the model, done, or failed."""
     if info.last_role == "assistant":
         return {"error": "failed", "aborted": "stopped", "toolUse": "working"}.get(

@@ -10,12 +10,14 @@ use crate::header;
 use crate::parallel::{self, Ready};
 use crate::place;
 use crate::summary::{self, Reader, Summary};
+use kept::Mark;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub mod kept;
 #[cfg(test)]
 mod tests;
 
@@ -63,22 +65,7 @@ struct Candidate {
     mtime: i64,
     /// 0 where nobody asked.
     size: u64,
-    /// Inode and time of the last change in nanoseconds since 1970; 0 where nobody asked.
-    inode: u64,
-    changed: i64,
-}
-
-/// What a file looks like without being read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look {
-    pub path: PathBuf,
-    pub size: u64,
-    /// Nanoseconds since 1970.
-    pub mtime: i64,
-    /// 0 where the system has none.
-    pub inode: u64,
-    /// When the inode changed last, in nanoseconds since 1970; 0 where the system does not say.
-    pub changed: i64,
+    mark: Mark,
 }
 
 /// A path and why it could not be read.
@@ -136,8 +123,7 @@ impl Files {
             name,
             mtime: 0,
             size: 0,
-            inode: 0,
-            changed: 0,
+            mark: Mark::default(),
         }));
     }
 
@@ -177,7 +163,7 @@ impl Files {
             match times {
                 Ok(meta) => {
                     (file.mtime, file.size) = (summary::mtime_of(&meta), meta.len());
-                    (file.inode, file.changed) = inode_of(&meta);
+                    file.mark = Mark::of(&meta);
                     self.found.push(file);
                 }
                 Err(e) => {
@@ -234,34 +220,6 @@ impl Files {
         }
         self.settled = self.next;
         self.settle(end);
-    }
-
-    /// What the files that are not read yet look like, in their order; nothing but names where the
-    /// order asks for no times.
-    pub fn looks(&self) -> Vec<Look> {
-        let look = |file: &Candidate| Look {
-            path: self.folders[file.folder].join(&file.name),
-            size: file.size,
-            mtime: file.mtime,
-            inode: file.inode,
-            changed: file.changed,
-        };
-        self.found[self.next..].iter().map(look).collect()
-    }
-
-    /// Leaves only some of the files that are not read yet, by their places among these.
-    pub fn keep(&mut self, places: &[usize]) {
-        let mut wanted = vec![false; self.found.len()];
-        for &place in places {
-            if let Some(kept) = wanted.get_mut(self.next.saturating_add(place)) {
-                *kept = true;
-            }
-        }
-        let (mut at, next) = (0, self.next);
-        self.found.retain(|_| {
-            at += 1;
-            at <= next || wanted[at - 1]
-        });
     }
 
     /// How many files there are.
@@ -391,18 +349,6 @@ fn names_id(name: &OsStr, id: &[u8]) -> bool {
         .strip_suffix(b".jsonl")
         .and_then(|stem| stem.strip_suffix(id));
     rest.is_some_and(|rest| matches!(rest.last(), None | Some(b'_')))
-}
-
-#[cfg(unix)]
-fn inode_of(meta: &Metadata) -> (u64, i64) {
-    use std::os::unix::fs::MetadataExt;
-    let nanos = meta.ctime().saturating_mul(1_000_000_000);
-    (meta.ino(), nanos.saturating_add(meta.ctime_nsec()))
-}
-
-#[cfg(not(unix))]
-fn inode_of(_: &Metadata) -> (u64, i64) {
-    (0, 0)
 }
 
 /// The names of a folder's session files; its folders, and links in it, which may lead to folders.

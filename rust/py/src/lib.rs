@@ -7,6 +7,7 @@ mod access;
 mod draft;
 mod errors;
 mod json;
+mod kept;
 mod keys;
 mod lines;
 mod listing;
@@ -22,6 +23,8 @@ mod _native {
     use crate::draft::{create_file, migrate_file, replace_file, sweep};
     #[pymodule_export]
     use crate::json::{may_hold_minus_zero, survey};
+    #[pymodule_export]
+    use crate::kept::{KeptFiles, Looking, rows_to_keep};
     #[pymodule_export]
     use crate::lines::{message_lines, written_time};
     #[pymodule_export]

@@ -8,12 +8,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use sessiontree_core::dates;
+use sessiontree_core::listing::kept::Mark;
 use sessiontree_core::listing::{Depth, Files, Options, Order, Shown};
 use sessiontree_core::summary::{Reader, Summary};
 use sessiontree_core::{Error, ErrorKind};
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// What pi shows for a session without a text of the user.
@@ -21,10 +22,18 @@ const NO_MESSAGES: &str = "(no messages)";
 
 /// One session of a listing.
 #[pyclass(frozen, eq, hash, module = "sessiontree.listing")]
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct SessionInfo {
     path: PathBuf,
     shown: Summary,
+    /// Only where it may be kept.
+    mark: Option<Mark>,
+}
+
+impl PartialEq for SessionInfo {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.path, &self.shown) == (&other.path, &other.shown)
+    }
 }
 
 impl std::hash::Hash for SessionInfo {
@@ -105,7 +114,7 @@ impl SessionInfo {
             size,
             mtime: mtime_ns,
         };
-        Ok(Self { path, shown })
+        Ok(Self::of(path, shown, None))
     }
 
     #[getter]
@@ -255,6 +264,15 @@ impl SessionInfo {
 }
 
 impl SessionInfo {
+    pub(crate) fn of(path: PathBuf, shown: Summary, mark: Option<Mark>) -> Self {
+        Self { path, shown, mark }
+    }
+
+    /// What is kept of it, if it may be.
+    pub(crate) fn to_keep(&self) -> Option<(&Path, &Summary, Mark)> {
+        self.mark.map(|mark| (&*self.path, &self.shown, mark))
+    }
+
     fn order(&self, other: &Self, by: By) -> Ordering {
         let modified = || other.shown.modified.cmp(&self.shown.modified);
         let mtime = || other.shown.mtime.cmp(&self.shown.mtime);
@@ -342,6 +360,15 @@ pub struct SessionFiles {
     files: Mutex<Files>,
 }
 
+pub(crate) fn depth_of(name: &str) -> PyResult<Depth> {
+    match name {
+        "own" => Ok(Depth::Own),
+        "below" => Ok(Depth::Below),
+        "both" => Ok(Depth::Both),
+        _ => Err(PyValueError::new_err(format!("no such depth: {name:?}"))),
+    }
+}
+
 /// An event that says whether to stop, asked between pieces of work.
 fn is_set(cancel: Option<&Py<PyAny>>) -> PyResult<bool> {
     let Some(cancel) = cancel else {
@@ -374,9 +401,9 @@ fn cancellable<R: Send>(
     Ok(result)
 }
 
-fn named_trouble<'py>(
+pub(crate) fn named_trouble<'py>(
     py: Python<'py>,
-    path: &std::path::Path,
+    path: &Path,
     error: &Error,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let error = raise(py, error).into_value(py);
@@ -386,7 +413,7 @@ fn named_trouble<'py>(
 /// Infos, and for files that could not be read a path and an error.
 fn items(py: Python<'_>, batch: Vec<Shown>) -> PyResult<Vec<Bound<'_, PyAny>>> {
     let items = batch.into_iter().map(|(path, result)| match result {
-        Ok(shown) => Ok(Bound::new(py, SessionInfo { path, shown })?.into_any()),
+        Ok(shown) => Ok(Bound::new(py, SessionInfo::of(path, shown, None))?.into_any()),
         Err(error) => Ok(named_trouble(py, &path, &error)?.into_any()),
     });
     items.collect()
@@ -411,15 +438,9 @@ impl SessionFiles {
             "listed" => Order::Listed,
             _ => return Err(PyValueError::new_err(format!("no such order: {order:?}"))),
         };
-        let depth = match depth {
-            "own" => Depth::Own,
-            "below" => Depth::Below,
-            "both" => Depth::Both,
-            _ => return Err(PyValueError::new_err(format!("no such depth: {depth:?}"))),
-        };
         let options = Options {
             order,
-            depth,
+            depth: depth_of(depth)?,
             lenient: lenient_header,
             threads,
         };
@@ -433,20 +454,6 @@ impl SessionFiles {
 
     fn __len__(&self, py: Python<'_>) -> usize {
         py.detach(|| self.lock().len())
-    }
-
-    fn looks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let looks = py.detach(|| self.lock().looks());
-        let looks = looks.iter().map(|look| {
-            let numbers = (look.size, look.mtime, look.inode, look.changed);
-            (look.path.as_os_str(), numbers).into_pyobject(py)
-        });
-        PyList::new(py, looks.collect::<PyResult<Vec<_>>>()?)
-    }
-
-    #[allow(clippy::needless_pass_by_value)]
-    fn keep(&self, py: Python<'_>, places: Vec<usize>) {
-        py.detach(|| self.lock().keep(&places));
     }
 
     fn prefer(&self, py: Python<'_>, id: &Bound<'_, PyString>) -> PyResult<()> {
@@ -502,7 +509,7 @@ impl SessionFiles {
             match result {
                 Ok(shown) => {
                     if is_wanted(&mut known, belongs, &shown.cwd)? {
-                        infos.push(SessionInfo { path, shown });
+                        infos.push(SessionInfo::of(path, shown, None));
                     }
                 }
                 Err(error) => troubles.push(named_trouble(py, &path, &error)?),

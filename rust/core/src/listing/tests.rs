@@ -214,23 +214,3 @@ fn giving_up_ends_everything() {
         300
     );
 }
-
-#[test]
-fn looks_tell_what_changed_and_the_rest_need_not_be_read() {
-    let root = tempfile::tempdir().unwrap();
-    for (name, seconds) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
-        write(root.path(), &format!("{name}.jsonl"), name, seconds);
-    }
-    let mut files = find(root.path(), Order::Listed, Depth::Own);
-    assert_eq!(files.summaries(1, u64::MAX, &mut || true).unwrap().len(), 1);
-    let before = files.looks();
-    let names: Vec<_> = before.iter().map(|l| l.path.file_stem().unwrap()).collect();
-    assert_eq!(names, ["c", "b", "a"]);
-    assert_eq!(before[0].mtime, 3_000_000_000);
-    assert_eq!(before[0].size, fs::metadata(&before[0].path).unwrap().len());
-    #[cfg(unix)]
-    assert!(before.iter().all(|look| look.inode > 0 && look.changed > 0));
-    files.keep(&[0, 2, 99]);
-    assert_eq!(files.looks(), [before[0].clone(), before[2].clone()]);
-    assert_eq!(ids(&mut files, 9), ["c", "a"]);
-}
