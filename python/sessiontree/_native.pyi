@@ -471,6 +471,12 @@ class SessionInfo:
     def mtime_ns(self) -> int:
         """The file's time in nanoseconds since 1970."""
 
+def pack_info(info: SessionInfo) -> bytes:
+    """Make a session the bytes that `unpack_infos` takes."""
+
+def unpack_infos(packed: list[bytes]) -> list[SessionInfo]:
+    """Make sessions of what `pack_info` gave; ValueError for bytes that are damaged."""
+
 def newest_first(infos: list[SessionInfo], by: str) -> list[SessionInfo]:
     """A sorted list; ``by`` is "modified", "modified, mtime" or "mtime", equal times by name backwards."""
 

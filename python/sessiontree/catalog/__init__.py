@@ -15,6 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
 
 from sessiontree import _cachedir, paths
+from sessiontree._collector import Paused
 from sessiontree.catalog import _db, _query, _scan, _search, _update
 from sessiontree.catalog._found import (
     SESSION,
@@ -26,7 +27,7 @@ from sessiontree.catalog._found import (
     Tokens,
     Total,
     Where,
-    session_of,
+    sessions_of,
     tokens_of,
 )
 from sessiontree.catalog._texts import LONGEST, ROLES
@@ -170,10 +171,20 @@ class Catalog:
         where = Where().filter(filters, time="s.modified", model=SESSION_MODEL)
         columns = ", ".join(f"s.{name}" for name in SESSION)
         sql = f"SELECT {columns} FROM sessions s WHERE {where} ORDER BY {order}, s.path DESC"
-        rows = self._sound(lambda: self._database.all(sql, where.arguments))
-        if reverse:
-            rows.reverse()
-        return [session_of(row) for row in rows[:limit]]
+        if limit is not None and limit >= 0 and not reverse:
+            sql += f" LIMIT {min(limit, _db.MOST)}"
+
+        def listed() -> list[CatalogSession]:
+            rows = self._database.all(sql, where.arguments)
+            if reverse:
+                rows.reverse()
+            try:
+                with Paused():
+                    return sessions_of(rows[:limit])
+            except ValueError as error:
+                raise _db.DamagedError(str(error)) from error
+
+        return self._sound(listed)
 
     def search(
         self,

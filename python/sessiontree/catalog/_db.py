@@ -6,7 +6,7 @@ SQLite finds damaged is given up and a new one is begun. The new one has a name 
 database by name: a process that still had the old file open would take those of a new file away.
 
 Tables: ``folders`` keeps what a folder looked like (names, sizes, times) when it was last taken in;
-``sessions`` one row a session file; ``passages`` the texts of entries and ``words`` their full-text
+``sessions`` one row a session file, with what a listing makes of it packed; ``passages`` the texts of entries and ``words`` their full-text
 index; ``spend`` what entries have cost. Paths are bytes, since names of files need not be text.
 """
 
@@ -29,7 +29,9 @@ from sessiontree.paths import make_private_dirs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+MOST: Final = 1 << 62
+"""More rows than there are, for SQLite's LIMIT."""
 _BUSY_MS: Final = 60_000
 _DAMAGED: Final = frozenset({11, 26})  # SQLITE_CORRUPT, SQLITE_NOTADB
 _ERRNO: Final = {
@@ -49,9 +51,10 @@ _SCHEMA: Final = f"""
 CREATE TABLE folders (id INTEGER PRIMARY KEY, path BLOB UNIQUE NOT NULL, parent BLOB NOT NULL,
     names BLOB NOT NULL, stats BLOB NOT NULL);
 CREATE TABLE sessions (key INTEGER PRIMARY KEY, path BLOB UNIQUE NOT NULL, folder BLOB NOT NULL,
-    {", ".join(FACTS)}, file_identity TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+    info BLOB NOT NULL, spent BLOB NOT NULL, {", ".join(FACTS)}, file_identity TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
     seal BLOB NOT NULL, modified INTEGER NOT NULL, has_text INTEGER NOT NULL DEFAULT 1);
 CREATE INDEX sessions_by_folder ON sessions (folder);
+CREATE INDEX sessions_by_time ON sessions (modified, path);
 CREATE TABLE passages (id INTEGER PRIMARY KEY, session INTEGER NOT NULL, entry TEXT NOT NULL,
     role TEXT NOT NULL, time INTEGER, model TEXT, print INTEGER NOT NULL, text TEXT NOT NULL);
 CREATE INDEX passages_by_session ON passages (session);

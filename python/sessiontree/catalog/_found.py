@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from sessiontree import paths
-from sessiontree._native import SessionInfo
+from sessiontree._native import SessionInfo, pack_info, unpack_infos
 from sessiontree.catalog import _texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sessiontree.catalog._facts import Facts
 
 PathLike = str | os.PathLike[str]
 
@@ -92,8 +95,15 @@ class Tokens:
         return self.input + self.output + self.cache_read + self.cache_write
 
 
+class _Spent:
+    """Room for what a session has used, as packed numbers and the models' names."""
+
+    __slots__ = ("_spent",)
+    _spent: bytes
+
+
 @dataclass(frozen=True, slots=True)
-class CatalogSession:
+class CatalogSession(_Spent):
     """A session as the catalog has it.
 
     Attributes:
@@ -107,6 +117,15 @@ class CatalogSession:
     used: Tokens
     models: tuple[str, ...]
     has_text: bool
+
+    def __getattr__(self, name: str) -> Any:
+        # Thousands are listed at once: `used` and `models` are made when they are first asked for.
+        if name not in ("used", "models"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        used, models = _unpacked(self._spent)
+        object.__setattr__(self, "used", used)
+        object.__setattr__(self, "models", models)
+        return used if name == "used" else models
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,47 +175,58 @@ class Hit:
     marks: tuple[tuple[int, int], ...] = field(default=())
 
 
-INFO: Final = (
-    "path",
-    "id",
-    "cwd",
-    "name",
-    "parent",
-    "created_ms",
-    "modified",
-    "messages",
-    "first_message",
-    "last_role",
-    "stop_reason",
-    "version",
-    "skipped",
-    "size",
-    "mtime_ns",
-)
-SESSION: Final = (*INFO, "input", "output", "cache_read", "cache_write", "cost", "models", "has_text")
+_NUMBERS: Final = Struct("<5d")
+SESSION: Final = ("info", "spent", "has_text")
+"""The columns that `sessions_of` needs."""
 
 
-def session_of(row: Any) -> CatalogSession:
-    """Make a session from the columns `SESSION`."""
+def packed(path: str, facts: Facts, *, size: int, mtime_ns: int) -> tuple[bytes, bytes]:
+    """Make the columns ``info`` and ``spent`` of a session: a listing reads them instead of twenty others."""
     info = SessionInfo(
-        os.fsdecode(row[0]),
-        row[1],
-        cwd=row[2],
-        name=row[3],
-        parent_session_path=row[4],
-        created_ms=row[5],
-        modified_ms=row[6],
-        message_count=row[7],
-        first_message=row[8],
-        last_role=row[9],
-        stop_reason=row[10],
-        version=row[11],
-        skipped_lines=row[12],
-        size=row[13],
-        mtime_ns=row[14],
+        path,
+        facts.id,
+        cwd=facts.cwd,
+        name=facts.name,
+        parent_session_path=facts.parent,
+        created_ms=facts.created_ms,
+        modified_ms=facts.modified_ms(mtime_ns),
+        message_count=facts.messages,
+        first_message=facts.first_message,
+        last_role=facts.last_role,
+        stop_reason=facts.stop_reason,
+        version=facts.version,
+        skipped_lines=facts.skipped,
+        size=size,
+        mtime_ns=mtime_ns,
+        cost=facts.cost,
     )
-    models = tuple(row[20].split("\n")) if row[20] else ()
-    return CatalogSession(info, tokens_of(row[15:20]), models, bool(row[21]))
+    numbers = (facts.input, facts.output, facts.cache_read, facts.cache_write, facts.cost)
+    return pack_info(info), _NUMBERS.pack(*numbers) + facts.models.encode()
+
+
+def _unpacked(spent: bytes) -> tuple[Tokens, tuple[str, ...]]:
+    models = spent[_NUMBERS.size :].decode()
+    return tokens_of(_NUMBERS.unpack_from(spent)), tuple(models.split("\n")) if models else ()
+
+
+def sessions_of(rows: list[tuple[bytes, bytes, int]]) -> list[CatalogSession]:
+    """Make sessions from the columns `SESSION`.
+
+    Raises:
+        ValueError: what was packed is damaged.
+    """
+    made, new = [], object.__new__
+    # What `object.__setattr__` does, without looking each place up: the class is frozen.
+    set_info, set_spent, set_text = (
+        getattr(CatalogSession, name).__set__ for name in ("info", "_spent", "has_text")
+    )
+    for info, (_, spent, has_text) in zip(unpack_infos([row[0] for row in rows]), rows, strict=True):
+        session = new(CatalogSession)
+        set_info(session, info)
+        set_spent(session, spent)
+        set_text(session, bool(has_text))
+        made.append(session)
+    return made
 
 
 def tokens_of(row: Sequence[float]) -> Tokens:

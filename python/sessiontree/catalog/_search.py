@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from sessiontree.catalog import _query, _texts
+from sessiontree.catalog import _db, _query, _texts
 from sessiontree.catalog._found import Hit, Where, time_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _Found = tuple[int, int, str]
 _BATCH: Final = 400
-_ALL: Final = 1 << 62
 _FROM: Final = "passages p JOIN sessions s ON s.key = p.session"
 _SHOWN: Final = (
     "SELECT p.id, s.path, s.id, ifnull(s.name, substr(s.first_message, 1, 200)), s.cwd, p.entry, p.role, "
@@ -53,7 +52,7 @@ class Search:
         self._database = database
         self._query = query
         self._where = where
-        self._limit = _ALL if limit is None else limit
+        self._limit = _db.MOST if limit is None else limit
         self._every_copy = every_copy
 
     def run(self, *, by_time: bool) -> list[Hit]:

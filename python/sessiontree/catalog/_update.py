@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sessiontree.catalog._db import FACTS
 from sessiontree.catalog._facts import Facts, NotASessionError, Passage, Spend
+from sessiontree.catalog._found import packed
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,7 +40,18 @@ _CHUNK: Final = 1 << 18
 _SETTLED_NS: Final = 60_000_000_000
 _HEAD, _FOOT = 4096, 256
 
-_COLUMNS: Final = ("path", "folder", *FACTS, "file_identity", "size", "mtime_ns", "seal", "modified")
+_COLUMNS: Final = (
+    "path",
+    "folder",
+    *FACTS,
+    "file_identity",
+    "size",
+    "mtime_ns",
+    "seal",
+    "modified",
+    "info",
+    "spent",
+)
 _INSERT: Final = f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE key = ?"
 _SELECT: Final = (
@@ -195,16 +207,18 @@ class Update:
 
     def _write_row(self, connection: sqlite3.Connection, file: BinaryIO, *, more: bool) -> None:
         facts, stat = self._facts, self._stat
+        # A file that is not read to its end looks as if it had grown since.
+        size = facts.offset if more else stat.st_size
         values = (
             os.fsencode(self.path),
             os.fsencode(self.folder),
             *_values(facts),
             _identity(stat),
-            # A file that is not read to its end looks as if it had grown since.
-            facts.offset if more else stat.st_size,
+            size,
             stat.st_mtime_ns,
             _seal(file, facts.offset),
             facts.modified_ms(stat.st_mtime_ns),
+            *packed(self.path, facts, size=size, mtime_ns=stat.st_mtime_ns),
         )
         if self._key is None:
             self._key = connection.execute(_INSERT, values).lastrowid

@@ -12,6 +12,7 @@ mod keys;
 mod lines;
 mod listing;
 mod migrate;
+mod packed;
 mod repair;
 mod rows;
 mod store;
@@ -31,6 +32,8 @@ mod _native {
     use crate::listing::{SessionFiles, SessionInfo, newest_first, parse_date};
     #[pymodule_export]
     use crate::migrate::{Migration, derived_id, splice_members};
+    #[pymodule_export]
+    use crate::packed::{pack_info, unpack_infos};
     #[pymodule_export]
     use crate::repair::{examine, exchange_images, repair_file};
     #[pymodule_export]

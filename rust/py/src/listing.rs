@@ -273,6 +273,10 @@ impl SessionInfo {
         self.mark.map(|mark| (&*self.path, &self.shown, mark))
     }
 
+    pub(crate) fn parts(&self) -> (&Path, &Summary) {
+        (&self.path, &self.shown)
+    }
+
     fn order(&self, other: &Self, by: By) -> Ordering {
         let modified = || other.shown.modified.cmp(&self.shown.modified);
         let mtime = || other.shown.mtime.cmp(&self.shown.mtime);
