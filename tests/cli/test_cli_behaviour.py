@@ -187,7 +187,7 @@ def test_a_terminal_without_unicode(branches):
 @pytest.mark.parametrize("missing", ["click", "rich.cells"])
 def test_missing_extra_is_named(missing, write):
     """Without click, or without rich where it is needed, the program says what to install."""
-    path = str(write(user("aaaaaaaa", None, "日本語")))
+    path = str(write(user("aaaaaaaa", None, "日本語" * 200)))
     script = f"import sys; sys.modules['{missing}'] = None; from sessiontree.cli import main; sys.exit(main(['path', {path!r}]))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import select
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 # What JSON may hold raw and a terminal must not get: DEL, C1 controls, marks that reorder, line separators.
-_RAW = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_RAW = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 _PIPE_WIDTH = 120
 
 COLOURS: dict[str, dict[str, Any]] = {
@@ -113,6 +112,8 @@ def flush() -> None:
 
 def reader_is_gone() -> bool:
     """Whether nobody reads our output any more: a pipe tells at the next write only, if it is not asked."""
+    import select
+
     if not hasattr(select, "poll"):
         return False
     try:
@@ -139,7 +140,7 @@ def json_text(value: Any) -> str:
     from sessiontree import jsontext
 
     text = jsontext.dumps(value).decode("utf-8", "surrogatepass")
-    return _RAW.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(_RAW, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def say_json(value: Any) -> None:

@@ -55,7 +55,8 @@ def one_line(text: str, width: int) -> str:
     look = _LOOK + 4 * max(0, width)
     start = text[:look].lstrip() or text[:_LEADING].lstrip()[:look]
     line = safe(_BLANKS.sub(" ", start), keep="").rstrip()
-    cut = len(text) > look or cell_len(line) > width
+    # No character is of more than two cells: most lines need not be measured.
+    cut = len(text) > look or (2 * len(line) > width and cell_len(line) > width)
     return fit(line, width) if cut else line
 
 

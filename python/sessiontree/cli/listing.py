@@ -34,6 +34,8 @@ _LEAST_ABOUT = 16
 # Widths are those of so many rows; the first lines do not wait for the last ones.
 _MEASURED = 200
 _ABOUT = 500
+# So many lines are written at once.
+_BLOCK = 50
 _UNKNOWN = -(1 << 63)
 
 SORTS: dict[str, Callable[[SessionInfo], Any]] = {
@@ -241,11 +243,13 @@ def show(infos: Sequence[SessionInfo], *, everywhere: bool) -> None:
         lines = table(screen, infos, everywhere=everywhere)
     else:
         lines = ("\t".join(_whole(info)) for info in infos)
-    for number, line in enumerate(lines):
-        say(line)
-        if number == 0:
-            # A reader has something to do while the rest is made.
-            flush()
+    for first in lines:
+        # A reader has something to do while the rest is made.
+        say(first)
+        flush()
+        break
+    while some := list(itertools.islice(lines, _BLOCK)):
+        say("\n".join(some))
 
 
 def _whole(info: SessionInfo) -> list[str]:
