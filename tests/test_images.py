@@ -209,3 +209,131 @@ def test_a_kill_on_the_way_loses_nothing(write, first):
     assert limit > 2
     assert path.read_bytes() == before
     assert not [name for name in os.listdir(f"{path}.images") if "tmp" in name]
+
+
+def kinds(path, **options):
+    return [
+        (found.kind, found.line, found.byte, found.entry_id)
+        for found in doctor.check(path, **options).findings
+    ]
+
+
+def kept(path):
+    """The one image that was moved out of a session."""
+    (name,) = os.listdir(f"{path}.images")
+    return os.path.join(f"{path}.images", name)
+
+
+@pytest.fixture
+def shrunk(write):
+    """A session with two images that stand for one file, on lines 2 and 4."""
+    one = big()
+    path = write(entry("a", None, image(one)), entry("b", "a"), entry("c", "b", image(one)))
+    assert doctor.shrink(path) == 2
+    return path
+
+
+def both(path, kind):
+    """The findings for both places of the image."""
+    lines = path.read_bytes().split(b"\n")
+    third = len(b"\n".join(lines[:3])) + 1
+    return [(kind, 2, len(lines[0]) + 1, "a"), (kind, 4, third, "c")]
+
+
+@pytest.mark.parametrize("read_images", [False, True])
+def test_images_that_are_where_they_should_be_are_no_findings(shrunk, read_images):
+    """A session whose images are there and right has nothing to report."""
+    diagnosis = doctor.check(shrunk, read_images=read_images)
+    assert (diagnosis.findings, bool(diagnosis), diagnosis.image_bytes) == ((), False, 0)
+
+
+def test_lost_images_are_found(shrunk):
+    """Each place of an image whose file is gone is an error there, and no repair touches it."""
+    os.remove(kept(shrunk))
+    assert kinds(shrunk) == both(shrunk, "lost-image")
+    os.rmdir(f"{shrunk}.images")
+    assert kinds(shrunk) == both(shrunk, "lost-image")
+    before = shrunk.read_bytes()
+    diagnosis = doctor.fix(shrunk)
+    assert {(found.severity, found.fixable, found.action) for found in diagnosis.findings} == {
+        ("error", False, "")
+    }
+    assert (shrunk.read_bytes(), diagnosis.backup, diagnosis.plan) == (before, None, [])
+    assert diagnosis.counts == {"lost-image": 2}
+
+
+@pytest.mark.parametrize("size", [0, 10, 119_999, 120_001])
+def test_images_of_another_length_are_found(shrunk, size):
+    """A file that was cut or has grown is found without being read."""
+    os.truncate(kept(shrunk), size)
+    assert kinds(shrunk) == both(shrunk, "damaged-image")
+    (text, _) = [found.text for found in doctor.check(shrunk).findings]
+    assert f"{size:,} bytes, not 120,000: '{kept(shrunk)}'" in text
+
+
+def test_images_with_other_contents_are_found_by_reading_them(shrunk):
+    """A change that leaves the length is found only where images are read; then the text says so."""
+    with open(kept(shrunk), "r+b") as file:
+        file.write(b"XXXX")
+    assert kinds(shrunk) == []
+    assert kinds(shrunk, read_images=True) == both(shrunk, "damaged-image")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and pipes are others there")
+@pytest.mark.parametrize("read_images", [False, True])
+def test_what_is_no_file_is_no_image(shrunk, tmp_path, read_images):
+    """A link, a folder or a pipe in the place of an image, and a link in that of the folder, are found."""
+    place, wanted = kept(shrunk), both(shrunk, "damaged-image")
+    elsewhere = tmp_path / "elsewhere"
+    os.rename(place, elsewhere)
+    for put, take in ((lambda: os.symlink(elsewhere, place), os.remove), (lambda: os.mkdir(place), os.rmdir),
+                      (lambda: os.mkfifo(place), os.remove)):  # fmt: skip
+        put()
+        assert kinds(shrunk, read_images=read_images) == wanted
+        take(place)
+    os.rename(elsewhere, place)
+    os.rename(f"{shrunk}.images", elsewhere)
+    os.symlink(elsewhere, f"{shrunk}.images")
+    assert kinds(shrunk, read_images=read_images) == wanted
+
+
+def test_sessions_have_their_own_copies(shrunk, tmp_path):
+    """Of two sessions with the same image, that one is reported whose own file is lost."""
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(shrunk.read_bytes())
+    other.chmod(0o600)
+    assert (kinds(shrunk), kinds(other)) == ([], both(shrunk, "lost-image"))
+    os.mkdir(f"{other}.images")
+    os.link(kept(shrunk), os.path.join(f"{other}.images", os.path.basename(kept(shrunk))))
+    assert (kinds(shrunk), kinds(other)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "text", ["sessiontree-image:", "sessiontree-image:" + "a" * 64, "sessiontree-image:" + "a" * 64 + ":0"]
+)
+def test_what_only_looks_like_a_mark_is_none(write, text):
+    """A text that does not name hash and length stands for no image, here and for a restore."""
+    path = write(entry("a", None, image(text)))
+    assert kinds(path) == []
+    assert doctor.restore(path) == 0
+
+
+def test_a_mark_of_any_length_is_looked_for(write):
+    """The largest length there is makes no trouble, and a larger one is none."""
+    marks = [f"sessiontree-image:{'a' * 64}:{length}" for length in (2**64 - 1, 2**64)]
+    path = write(entry("a", None, *map(image, marks)))
+    os.mkdir(f"{path}.images")
+    with open(os.path.join(f"{path}.images", "a" * 64), "w"):
+        pass
+    assert [kind for kind, *_ in kinds(path, read_images=True)] == ["damaged-image"]
+    with pytest.raises(OSError, match="the image is damaged"):
+        doctor.restore(path)
+
+
+def test_images_in_damaged_lines_are_looked_for_too(write):
+    """An entry that stands in a damaged line is reported where it begins."""
+    mark = image(f"sessiontree-image:{'a' * 64}:7")
+    path = write(json.dumps(entry("z", None)).encode() + json.dumps(entry("a", None, mark)).encode() + b"x")
+    second = path.read_bytes().index(b"\n") + 1
+    third = path.read_bytes().rindex(b'{"type": "message"')
+    assert kinds(path) == [("glued", 2, second, None), ("lost-image", 2, third, "a")]

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import stat
 from typing import TYPE_CHECKING, Final
 
 from sessiontree import _native
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 _MARK: Final = b"sessiontree-image:"
+# What stands for an image: the SHA-256 of its base64 text, and how long that is.
+_WHOLE_MARK: Final = re.compile(rb"sessiontree-image:([0-9a-f]{64}):([1-9][0-9]*)")
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/=]*")
 _TEMPORARY: Final = ".sessiontree-tmp"
 # A link in the place of the folder or of a file is not followed; a pipe is not waited for.
@@ -26,7 +29,7 @@ _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | 
 _FROM_FOLDER: Final = {os.open, os.rename, os.unlink} <= os.supports_dir_fd
 
 
-class _Images:
+class Images:
     """The folder of images beside a session file: each is named by the SHA-256 of its base64 text."""
 
     def __init__(self, path: PathLike) -> None:
@@ -34,6 +37,7 @@ class _Images:
         self.folder = f"{os.path.realpath(path)}.images"
         self._fd: int | None = None
         self._known: set[str] = set()
+        self._troubles: dict[bytes, tuple[bool, bytes] | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -52,20 +56,51 @@ class _Images:
             if not self._holds(digest):
                 self._write(digest, data)
             self._known.add(digest)
-        return _MARK + digest.encode()
+        return b"%s%s:%d" % (_MARK, digest.encode(), len(data))
 
     def get(self, mark: bytes) -> bytes:
         """The image that a mark stands for."""
-        digest = mark.removeprefix(_MARK).decode()
+        digest, length = _parts(mark)
         self._enter_folder()
-        data = self._read(digest)
-        if _digest(data) != digest or not _BASE64.fullmatch(data):
-            raise OSError(errno.EIO, "the image is damaged", os.path.join(self.folder, digest))
-        return data
+        with open(self._open(digest, os.O_RDONLY), "rb") as file:
+            # Nothing is read of what cannot be it: it may be of any size, and have no end.
+            if not _difference(os.fstat(file.fileno()), length):
+                data = file.read(length + 1)
+                if len(data) == length and _digest(data) == digest and _BASE64.fullmatch(data):
+                    return data
+        raise OSError(errno.EIO, "the image is damaged", os.path.join(self.folder, digest))
+
+    def trouble(self, mark: bytes, *, read: bool) -> tuple[bool, bytes] | None:
+        """What is wrong with the file of an image; whether it is lost, and in words.
+
+        Its contents are looked at only if they are to be read.
+        """
+        if mark not in self._troubles:
+            self._troubles[mark] = self._look(mark, read=read)
+        return self._troubles[mark]
+
+    def _look(self, mark: bytes, *, read: bool) -> tuple[bool, bytes] | None:
+        digest, length = _parts(mark)
+        try:
+            self._enter_folder()
+            status = os.stat(self._place(digest), dir_fd=self._fd, follow_symlinks=False)
+            lost, text = False, _difference(status, length)
+            if not text and read:
+                self.get(mark)
+        except OSError as error:
+            lost, text = isinstance(error, FileNotFoundError), (error.strerror or str(error)).lower()
+        if not text:
+            return None
+        return lost, f"{text}: {os.path.join(self.folder, digest)!r}".encode("utf-8", "replace")
 
     def _enter_folder(self) -> None:
         if self._fd is None and _FROM_FOLDER:
-            self._fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK)
+            try:
+                self._fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK)
+            except OSError:
+                if os.path.islink(self.folder):
+                    raise OSError(errno.ELOOP, "the images' folder is a link", self.folder) from None
+                raise
 
     def _place(self, name: str) -> str:
         return name if self._fd is not None else os.path.join(self.folder, name)
@@ -101,6 +136,21 @@ class _Images:
             os.fsync(self._fd)
 
 
+def _parts(mark: bytes) -> tuple[str, int]:
+    """Give the hash and the length that a mark names."""
+    found = _WHOLE_MARK.fullmatch(mark)
+    if found is None:
+        raise ValueError(f"{mark!r} stands for no image")
+    return found[1].decode(), int(found[2])
+
+
+def _difference(status: os.stat_result, length: int) -> str:
+    """Say what tells a file from an image of a length, without reading it."""
+    if not stat.S_ISREG(status.st_mode):
+        return "a link, not a file" if stat.S_ISLNK(status.st_mode) else "not a file"
+    return "" if status.st_size == length else f"{status.st_size:,} bytes, not {length:,}"
+
+
 def _digest(data: bytes) -> str:
     from hashlib import sha256
 
@@ -110,7 +160,7 @@ def _digest(data: bytes) -> str:
 def shrink(path: PathLike, *, at_least: int = 65_536, progress: Progress | None = None) -> int:
     """Move large images out of a session file, into files named by their content beside it.
 
-    Each image's base64 text becomes ``sessiontree-image:<sha256>``, and stands in the folder
+    Each image's base64 text becomes ``sessiontree-image:<sha256>:<length>``, and stands in the folder
     ``<path>.images``; `restore` brings the very bytes back. Until then other programs see no image. An
     image is an object of type ``image``, or one with a media type ``image/...``, and with its base64 text
     as ``data``. Images in damaged lines stay where they are.
@@ -128,7 +178,7 @@ def shrink(path: PathLike, *, at_least: int = 65_536, progress: Progress | None 
         InvalidSessionError: it has no session header.
         UnsupportedVersionError: its version is newer than 3.
     """
-    with _Images(path) as images:
+    with Images(path) as images:
 
         def move(data: bytes) -> bytes | None:
             return None if len(data) < at_least or data.startswith(_MARK) else images.put(data)
@@ -154,7 +204,7 @@ def restore(path: PathLike, *, progress: Progress | None = None) -> int:
         InvalidSessionError: the file has no session header.
         UnsupportedVersionError: its version is newer than 3.
     """
-    with _Images(path) as images:
+    with Images(path) as images:
 
         def bring(data: bytes) -> bytes | None:
             return images.get(data) if data.startswith(_MARK) else None

@@ -61,8 +61,17 @@ class Examination(TypedDict):
     image_bytes: int
     mode: int
 
-def examine(path: str | PathLike[str], *, progress: Callable[[int, int], None] | None = None) -> Examination:
-    """Read a session file and say what is wrong with it; of each kind the first thousand findings."""
+def examine(
+    path: str | PathLike[str],
+    look_for: Callable[[bytes], tuple[bool, bytes] | None],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Examination:
+    """Read a session file and say what is wrong with it; of each kind the first thousand findings.
+
+    ``look_for`` gets the text of each image that was moved out, and says what is wrong with that: whether it
+    is lost, and in words.
+    """
 
 def repair_file(
     path: str | PathLike[str], *, progress: Callable[[int, int], None] | None = None
@@ -585,6 +594,12 @@ class Looking:
 
 def rows_to_keep(infos: list[SessionInfo]) -> bytes:
     """The file that keeps those sessions of `KeptFiles` that may be kept."""
+
+def header_line(path: str | PathLike[str]) -> bytes:
+    """The header's line, without byte order mark and LF; nothing behind it is read.
+
+    OSError, or InvalidSessionError for what is no session.
+    """
 
 def parse_date(text: str) -> int | None:
     """The time that JavaScript's ``new Date(text)`` has, in ms since 1970; None if it is none.

@@ -14,7 +14,7 @@ How bad a finding is:
 
 | severity | kinds |
 |---|---|
-| error: entries are lost, cannot be read or cannot be reached | malformed, glued, nul, torn, duplicate, cycle, missing-parent, unreachable |
+| error: entries or images are lost, cannot be read or cannot be reached | malformed, glued, nul, torn, duplicate, cycle, missing-parent, unreachable, lost-image, damaged-image |
 | warning: something leads nowhere, or cannot be used | unterminated, foreign, nameless, header, unusable, label-target, compaction-target, edit-target, result-without-call, clock |
 | note: nothing is wrong with it | unknown-type, large, mode |
 """
@@ -24,10 +24,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessiontree import _native
-from sessiontree._images import restore, shrink
+from sessiontree._images import Images, restore, shrink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +42,7 @@ __all__ = ["Diagnosis", "Finding", "check", "fix", "plan", "restore", "shrink"]
 Kind = Literal[
     "malformed", "glued", "nul", "torn", "unterminated", "foreign", "nameless", "unknown-type", "header",
     "unusable", "duplicate", "cycle", "missing-parent", "unreachable", "label-target", "compaction-target",
-    "edit-target", "result-without-call", "large", "clock", "mode",
+    "edit-target", "result-without-call", "large", "clock", "mode", "lost-image", "damaged-image",
 ]  # fmt: skip
 """What a finding is about."""
 
@@ -49,8 +50,11 @@ Severity = Literal["error", "warning", "note"]
 """How bad a finding is."""
 
 _ERRORS: Final = frozenset(
-    ["malformed", "glued", "nul", "torn", "duplicate", "cycle", "missing-parent", "unreachable"]
-)
+    [
+        "malformed", "glued", "nul", "torn", "duplicate", "cycle", "missing-parent", "unreachable",
+        "lost-image", "damaged-image",
+    ]
+)  # fmt: skip
 _NOTES: Final = frozenset(["unknown-type", "large", "mode"])
 
 
@@ -95,7 +99,7 @@ class Diagnosis:
         counts: how many there are of each kind.
         entries: number of sound entries, those in damaged lines among them.
         size: bytes of the file.
-        image_bytes: how many of these are images.
+        image_bytes: how many of these are images; those that `shrink` moved out are not in the file.
         backup: after a repair: where the old file is.
         rejected: after a repair: where the bytes are that have no place in the new file, if there are any.
     """
@@ -127,11 +131,13 @@ class Diagnosis:
         return [*steps, f"and {more:,} more of these"] if more else steps
 
 
-def check(path: PathLike, *, progress: Progress | None = None) -> Diagnosis:
+def check(path: PathLike, *, read_images: bool = False, progress: Progress | None = None) -> Diagnosis:
     """Say what is wrong with a session file; nothing is written.
 
     Args:
         path: the file.
+        read_images: whether the images that `shrink` moved out are read, too, to find those whose content is
+            not what it was; else it is only looked whether each is there, as a file of its length.
         progress: is told now and then how many bytes of how many have been read.
 
     Raises:
@@ -143,7 +149,7 @@ def check(path: PathLike, *, progress: Progress | None = None) -> Diagnosis:
         Traceback (most recent call last):
         FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file.jsonl'
     """
-    return _check(path, None, None, progress)
+    return _check(path, None, None, progress, read_images=read_images)
 
 
 def plan(path: PathLike) -> list[str]:
@@ -156,11 +162,12 @@ def plan(path: PathLike) -> list[str]:
     return check(path).plan
 
 
-def fix(path: PathLike, *, progress: Progress | None = None) -> Diagnosis:
+def fix(path: PathLike, *, read_images: bool = False, progress: Progress | None = None) -> Diagnosis:
     """Repair a session file; the old one stays beside it; the second time nothing changes.
 
     Args:
         path: the file; if it is a link, the file it names is repaired, and the link stays.
+        read_images: as for `check`; a repair leaves images as they are, also those that are lost.
         progress: is told now and then how many bytes of how many have been read.
 
     Returns:
@@ -172,11 +179,15 @@ def fix(path: PathLike, *, progress: Progress | None = None) -> Diagnosis:
         UnsupportedVersionError: there is something to repair, and the file's version is newer than 3.
     """
     backup, rejected = _native.repair_file(path, progress=progress) or (None, None)
-    return _check(path, backup, rejected, progress)
+    return _check(path, backup, rejected, progress, read_images=read_images)
 
 
-def _check(path: PathLike, backup: str | None, rejected: str | None, progress: Progress | None) -> Diagnosis:
-    found = _native.examine(path, progress=progress)
+def _check(
+    path: PathLike, backup: str | None, rejected: str | None, progress: Progress | None, *, read_images: bool
+) -> Diagnosis:
+    with Images(path) as images:
+        look_for = partial(images.trouble, read=read_images)
+        found = _native.examine(path, look_for, progress=progress)
     findings = [_finding(*parts) for parts in found["findings"]]
     counts = found["counts"]
     if os.name != "nt" and found["mode"] & 0o077:
@@ -338,6 +349,14 @@ def _clock(_shown: bytes, _to: bytes, ms: int, _b: int) -> Words:
     return f"the clock goes back by {ms / 1000:,.0f} seconds", ""
 
 
+def _lost_image(shown: bytes, _to: bytes, _a: int, _b: int) -> Words:
+    return f"an image that was moved out is lost: {_decoded(shown)}", ""
+
+
+def _damaged_image(shown: bytes, _to: bytes, _a: int, _b: int) -> Words:
+    return f"an image that was moved out is damaged: {_decoded(shown)}", ""
+
+
 # What is wrong, and what a repair does about it, from what the core says of a finding of each kind.
 _WORDS: Final[dict[Kind, Callable[[bytes, bytes, int, int], Words]]] = {
     "malformed": _malformed,
@@ -360,4 +379,6 @@ _WORDS: Final[dict[Kind, Callable[[bytes, bytes, int, int], Words]]] = {
     "result-without-call": _result_without_call,
     "large": _large,
     "clock": _clock,
+    "lost-image": _lost_image,
+    "damaged-image": _damaged_image,
 }

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessiontree import jsontext, migrations, paths
 from sessiontree._leafkept import leaf_kept
-from sessiontree._native import SessionFiles, Store, create_file, replace_file, splice_members
+from sessiontree._native import SessionFiles, create_file, header_line, replace_file, splice_members
 from sessiontree.exceptions import SessionConflictError, UnsupportedVersionError
 from sessiontree.listing import scope
 
@@ -168,8 +168,7 @@ def _rename_to_new(here: str, there: str) -> None:
 
 def _parts(each: Move) -> Iterator[bytes]:
     """Give the file with its new header; what is before and behind that line stays as it is."""
-    store = Store.open(each.source)
-    line = store.header()
+    line = header_line(each.source)
     header = jsontext.loads(line)
     if migrations.is_newer(header):
         raise UnsupportedVersionError(
@@ -243,7 +242,7 @@ def _is_same(cwd: str, directory: str) -> bool:
 
 def _parent(source: str, found: dict[str, tuple[str | None, str]]) -> str | None:
     """Where a session's parent is afterwards, if it is moved."""
-    parent = jsontext.loads(Store.open(source).header()).get("parentSession")
+    parent = jsontext.loads(header_line(source)).get("parentSession")
     if not isinstance(parent, str) or parent not in found:
         return None
     return os.path.join(found[parent][1], os.path.basename(parent))

@@ -41,6 +41,11 @@ def remember(log: SessionLog, leaf: str | None) -> None:
         write_private(_record_file(log.path), text.encode())
 
 
+def may_recall(path: str) -> bool:
+    """Whether anything is kept of a session, without opening it; it need not hold."""
+    return os.path.exists(_record_file(path))
+
+
 def recall(log: SessionLog) -> int | None:
     """Give the row of the remembered leaf, or of the last entry if none holds; None: before all entries."""
     record = _read(log)

@@ -93,3 +93,29 @@ def test_shrink_and_restore(run, write):
     assert run("shrink", path, "--json").json["images"] == 0
     assert "1 image brought back" in run("shrink", path, "--restore").out
     assert path.read_bytes() == before
+
+
+def test_lost_and_changed_images(run, write):
+    """Images that are gone make exit code 1; changed ones too, where they are read."""
+    image = {"type": "image", "data": "QUJD" * 50_000, "mimeType": "image/png"}
+    path = write(
+        {"type": "message", "id": "a", "parentId": None, "message": {"role": "user", "content": [image]}}
+    )
+    path.chmod(0o600)
+    run("shrink", path)
+    assert run("doctor", path, "--read-images").code == 0
+    (kept,) = (path.parent / f"{path.name}.images").iterdir()
+    kept.write_text("X" * 200_000)
+    assert run("doctor", path).code == 0
+    done = run("doctor", path, "--read-images")
+    assert (done.code, "damaged-image a: " in done.out, "(--fix" in done.out) == (1, True, False)
+    kept.unlink()
+    (report,) = [json.loads(text) for text in run("doctor", path, "--json").lines]
+    (finding,) = report["findings"]
+    assert report["counts"] == {"lost-image": 1}
+    assert (finding["kind"], finding["severity"], finding["line"], finding["entryId"], finding["fixable"]) == (
+        "lost-image", "error", 2, "a", False,
+    )  # fmt: skip
+    before = path.read_bytes()
+    done = run("doctor", path, "--fix", "--yes")
+    assert (done.code, path.read_bytes() == before) == (1, True)

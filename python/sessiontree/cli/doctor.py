@@ -25,16 +25,30 @@ _STYLES = {"error": "error", "warning": "label", "note": "dim"}
 @click.argument("sessions", nargs=-1)
 @click.option("--fix", is_flag=True, help="Repair; shows the plan and asks first.")
 @click.option("--yes", is_flag=True, help="With --fix: do not ask.")
+@click.option(
+    "--read-images",
+    is_flag=True,
+    help="Read the images that 'shrink' moved out, too, and tell which have changed.",
+)
 @_place.place_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a file, one a line.")
 def command(
-    sessions: tuple[str, ...], fix: bool, yes: bool, cwd: str | None, session_dir: str | None, as_json: bool
+    sessions: tuple[str, ...],
+    fix: bool,
+    yes: bool,
+    read_images: bool,
+    cwd: str | None,
+    session_dir: str | None,
+    as_json: bool,
 ) -> int:
     r"""Say what is wrong with session files: damaged lines, broken trees, references to nothing, and more.
 
     With --fix, what can be repaired is: entries in damaged lines get lines of their own, doubled ids are
     told apart, lost entries hang where they were written. The old file stays beside it (.bak), and bytes
     without a place go to a file .rejected. Nothing is repaired without --fix.
+
+    Images that 'shrink' moved out are reported where they are lost or have another length; whether their
+    content is what it was is known after --read-images only. No repair brings them back.
 
     Notes are no faults: large lines, entries of other programs, files that others may open.
 
@@ -52,9 +66,9 @@ def command(
         try:
             path = place.find(given)
             with progress("reading") as tell:
-                diagnosis = doctor.check(path, progress=tell)
+                diagnosis = doctor.check(path, read_images=read_images, progress=tell)
             if fix and diagnosis.fixable:
-                diagnosis = _repair(path, diagnosis, yes=yes, as_json=as_json)
+                diagnosis = _repair(path, diagnosis, yes=yes, read_images=read_images, as_json=as_json)
         except (OSError, SessionTreeError, _place.NotFoundError) as error:
             complain(explain(error)[0])
             found = True
@@ -64,7 +78,7 @@ def command(
     return 1 if found else 0
 
 
-def _repair(path: str, before: Diagnosis, *, yes: bool, as_json: bool) -> Diagnosis:
+def _repair(path: str, before: Diagnosis, *, yes: bool, read_images: bool, as_json: bool) -> Diagnosis:
     """Show what would be done, ask, and do it."""
     if not as_json:
         say(f"{safe(path, keep='')}: to be done")
@@ -76,7 +90,7 @@ def _repair(path: str, before: Diagnosis, *, yes: bool, as_json: bool) -> Diagno
         if not click.confirm("Repair the file?", err=True):
             return before
     with progress("repairing") as tell:
-        after = doctor.fix(path, progress=tell)
+        after = doctor.fix(path, read_images=read_images, progress=tell)
     if not as_json:
         for what, where in (("the old file", after.backup), ("the rest", after.rejected)):
             if where:

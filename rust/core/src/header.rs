@@ -101,7 +101,13 @@ pub fn find<S: Source + ?Sized>(source: &S, path: &Path, lenient: bool) -> Resul
     Err(not_a_session(path, 1, 0, reason))
 }
 
-/// The same of the file that a path names, if the header is its first line, without a byte order mark.
+/// The same of the file that a path names.
+pub fn of_file(path: &Path) -> Result<Vec<u8>> {
+    let (file, _) = place::open_to_read(path).map_err(|e| Error::io(e, path))?;
+    find(&file, path, false)
+}
+
+/// The same, if the header is its first line, without a byte order mark.
 pub fn first_line(path: &Path) -> Result<Option<Vec<u8>>> {
     let error = |e| Error::io(e, path);
     let (file, _) = place::open_to_read(path).map_err(error)?;

@@ -2,7 +2,7 @@
 //!
 //! An image is an object with a text `data` in base64 and either the type `image` or a media type
 //! `image/...`, not deeper than [`DEEP`] levels. One that was moved out has, in the place of its
-//! base64, [`MARK`] and the SHA-256 of that in hexadecimal.
+//! base64, [`MARK`], the SHA-256 of that in hexadecimal, a colon, and its length in decimal.
 
 use memchr::{memchr2, memmem};
 use std::ops::Range;
@@ -85,11 +85,14 @@ pub fn find(line: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// The hash of an image that was moved out, if this is its text.
-pub fn moved(text: &[u8]) -> Option<&[u8]> {
-    let hash = text.strip_prefix(MARK)?;
+/// The hash and the length of an image that was moved out, if this is its text.
+pub fn moved(text: &[u8]) -> Option<(&[u8], u64)> {
+    let (hash, length) = text.strip_prefix(MARK)?.split_at_checked(64)?;
     let hex = |b: &u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
-    (hash.len() == 64 && hash.iter().all(hex)).then_some(hash)
+    let digits = length.strip_prefix(b":")?;
+    let is_number = digits.first()? != &b'0' && digits.iter().all(u8::is_ascii_digit);
+    let length = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    (is_number && hash.iter().all(hex)).then_some((hash, length))
 }
 
 impl Level {
@@ -224,21 +227,23 @@ mod tests {
         assert_eq!(texts(&line), ["A"]);
     }
 
-    /// Only a mark with a whole hash is one.
+    /// Only a mark with a whole hash and a length is one.
     #[test]
     fn marks() {
         let hash = "0123456789abcdef".repeat(4);
+        let mark = |hash: &str, length: &str| format!("sessiontree-image:{hash}:{length}");
         assert_eq!(
-            moved(format!("sessiontree-image:{hash}").as_bytes()),
-            Some(hash.as_bytes())
+            moved(mark(&hash, "18446744073709551615").as_bytes()),
+            Some((hash.as_bytes(), u64::MAX))
         );
         for text in ["", "AA", "sessiontree-image:", "sessiontree-image:../x"] {
             assert_eq!(moved(text.as_bytes()), None);
         }
-        assert_eq!(moved(format!("sessiontree-image:{hash}0").as_bytes()), None);
-        assert_eq!(
-            moved(format!("sessiontree-image:{}", hash.to_uppercase()).as_bytes()),
-            None
-        );
+        for length in ["", "0", "07", "+7", "-7", "7 ", "18446744073709551616"] {
+            assert_eq!(moved(mark(&hash, length).as_bytes()), None, "{length}");
+        }
+        for hash in [&hash.to_uppercase(), &hash[1..], &format!("{hash}0")] {
+            assert_eq!(moved(mark(hash, "7").as_bytes()), None, "{hash}");
+        }
     }
 }

@@ -86,11 +86,15 @@ pub enum Kind {
     Large,
     /// The time goes back by `a` ms.
     Clock,
+    /// An image that was moved out is not where it should be; `shown`: what is known of it.
+    LostImage,
+    /// The same of one that is there, but is not what it was.
+    DamagedImage,
 }
 
 impl Kind {
     /// How many there are.
-    pub const COUNT: usize = Self::Clock as usize + 1;
+    pub const COUNT: usize = Self::DamagedImage as usize + 1;
 
     /// Whether a repair makes an end of it.
     pub fn is_fixable(self) -> bool {
@@ -180,16 +184,33 @@ pub struct Examined {
     pub mode: u32,
 }
 
-/// Examines a file, which is only read. `go_on` is told how many bytes of how many have been read.
+/// What is wrong with an image that was moved out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageTrouble {
+    /// Whether nothing of it is there.
+    pub lost: bool,
+    /// In words.
+    pub text: Vec<u8>,
+}
+
+/// Looks for an image that was moved out, by its mark; says what is wrong with it.
+pub type LookFor<'a> = dyn FnMut(&[u8]) -> Result<Option<ImageTrouble>> + 'a;
+
+/// Examines a file, which is only read. `look_for` is asked for each image that was moved out of it;
+/// `go_on` is told how many bytes of how many have been read.
 ///
 /// # Errors
-/// What the system says, [`NotASession`](crate::ErrorKind::NotASession), or
-/// [`Cancelled`](crate::ErrorKind::Cancelled).
-pub fn examine(path: &Path, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<Examined> {
+/// What the system says, [`NotASession`](crate::ErrorKind::NotASession),
+/// [`Cancelled`](crate::ErrorKind::Cancelled), or those of `look_for`.
+pub fn examine(
+    path: &Path,
+    look_for: &mut LookFor<'_>,
+    go_on: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Examined> {
     let (file, meta) = place::open_to_read(path).map_err(|e| Error::io(e, path))?;
     let size = meta.len();
     let source = Bounded { file: &file, size };
-    let mut examiner = Examiner::default();
+    let mut examiner = Examiner::that_looks(look_for);
     lines::read(&source, path, &mut examiner, &mut |done| go_on(done, size))?;
     let mode = mode_of(&meta);
     Ok(examiner.finish(size, mode).0)

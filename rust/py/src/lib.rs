@@ -29,7 +29,7 @@ mod _native {
     #[pymodule_export]
     use crate::lines::{message_lines, written_time};
     #[pymodule_export]
-    use crate::listing::{SessionFiles, SessionInfo, newest_first, parse_date};
+    use crate::listing::{SessionFiles, SessionInfo, header_line, newest_first, parse_date};
     #[pymodule_export]
     use crate::migrate::{Migration, derived_id, splice_members};
     #[pymodule_export]

@@ -6,12 +6,11 @@ use crate::keys::{text_bytes, text_of};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use sessiontree_core::dates;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use sessiontree_core::listing::kept::Mark;
 use sessiontree_core::listing::{Depth, Files, Options, Order, Shown};
 use sessiontree_core::summary::{Reader, Summary};
-use sessiontree_core::{Error, ErrorKind};
+use sessiontree_core::{Error, ErrorKind, dates, header};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -574,4 +573,11 @@ impl SessionFiles {
 #[pyfunction]
 pub fn parse_date(text: &Bound<'_, PyString>) -> PyResult<Option<i64>> {
     Ok(dates::parse(&text_bytes(text)?))
+}
+
+/// The header's line of a session file, without byte order mark and LF; nothing behind it is read.
+#[pyfunction]
+pub fn header_line(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyBytes>> {
+    let line = detached(py, |_| header::of_file(&path))?;
+    Ok(PyBytes::new(py, &line))
 }

@@ -2,8 +2,9 @@
 
 use crate::access::detached;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
-use sessiontree_core::repair::{self, Finding, Kind};
+use sessiontree_core::repair::{self, Finding, ImageTrouble, Kind};
 use sessiontree_core::{ErrorKind, Result};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -58,6 +59,8 @@ fn name(kind: Kind) -> &'static str {
         Kind::ResultWithoutCall => "result-without-call",
         Kind::Large => "large",
         Kind::Clock => "clock",
+        Kind::LostImage => "lost-image",
+        Kind::DamagedImage => "damaged-image",
     }
 }
 
@@ -70,15 +73,43 @@ fn finding<'py>(py: Python<'py>, found: &Finding) -> PyResult<Bound<'py, PyAny>>
     Ok((kind, place, detail).into_pyobject(py)?.into_any())
 }
 
+/// Calls `ask` with the text of an image; what it raises is kept aside, and cancels the work.
+fn asked<'py, R: FromPyObjectOwned<'py>>(
+    py: Python<'py>,
+    ask: &Py<PyAny>,
+    text: &[u8],
+    raised: &mut Option<PyErr>,
+) -> Result<R> {
+    let given = ask.bind(py).call1((PyBytes::new(py, text),));
+    let given = given.and_then(|given| given.extract().map_err(Into::into));
+    given.map_err(|error| {
+        *raised = Some(error);
+        ErrorKind::Cancelled.into()
+    })
+}
+
 /// Reads a session file and says what is wrong with it.
 #[pyfunction]
-#[pyo3(signature = (path, *, progress = None))]
+#[pyo3(signature = (path, look_for, *, progress = None))]
 pub fn examine(
     py: Python<'_>,
     path: PathBuf,
+    look_for: Py<PyAny>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let found = told(py, progress, |go_on| repair::examine(&path, go_on))?;
+    let mut raised = None;
+    let found = told(py, progress, |go_on| {
+        let mut look_for = |mark: &[u8]| {
+            let trouble: Option<(bool, PyBackedBytes)> =
+                Python::attach(|py| asked(py, &look_for, mark, &mut raised))?;
+            Ok(trouble.map(|(lost, text)| ImageTrouble {
+                lost,
+                text: text.to_vec(),
+            }))
+        };
+        repair::examine(&path, &mut look_for, go_on)
+    });
+    let found = raised.map_or(found, Err)?;
     let kept = &found.findings.kept;
     let counts = PyDict::new(py);
     for Finding { kind, .. } in kept {
@@ -119,15 +150,9 @@ pub fn exchange_images(
     let mut raised = None;
     let result = told(py, progress, |go_on| {
         let mut other = |text: &[u8]| {
-            Python::attach(|py| {
-                let given = exchange.call1(py, (PyBytes::new(py, text),))?;
-                let given: Option<Bound<'_, PyBytes>> = given.extract(py)?;
-                Ok(given.map(|text| text.as_bytes().to_vec()))
-            })
-            .map_err(|error: PyErr| {
-                raised = Some(error);
-                ErrorKind::Cancelled.into()
-            })
+            let given: Option<PyBackedBytes> =
+                Python::attach(|py| asked(py, &exchange, text, &mut raised))?;
+            Ok(given.map(|text| text.to_vec()))
         };
         repair::exchange_images(&path, &mut other, go_on)
     });

@@ -4,7 +4,7 @@ use super::lines::{Place, Role, Sound, Taker};
 use super::parts::{inside, is_text};
 use super::salvage::{self, Piece};
 use super::tree::{Tree, cut};
-use super::{Examined, Finding, Findings, Kind};
+use super::{Examined, Finding, Findings, Kind, LookFor};
 use crate::error::Result;
 use crate::{dates, images, json, summary};
 use memchr::memmem;
@@ -40,7 +40,9 @@ const TYPES: [&str; 13] = [
 
 /// An examination on its way.
 #[derive(Default)]
-pub(super) struct Examiner {
+pub(super) struct Examiner<'l> {
+    /// Asked for images that were moved out. A repair can do nothing about them and does not ask.
+    look_for: Option<&'l mut LookFor<'l>>,
     findings: Findings,
     tree: Tree,
     /// JavaScript's number of the header's version, if it is one.
@@ -54,7 +56,7 @@ pub(super) struct Examiner {
     latest: Option<i64>,
 }
 
-impl Taker for Examiner {
+impl Taker for Examiner<'_> {
     fn blank(&mut self, place: Place) -> Result<()> {
         self.look_at_end(place);
         Ok(())
@@ -62,7 +64,7 @@ impl Taker for Examiner {
 
     fn sound(&mut self, place: Place, sound: &Sound<'_>) -> Result<()> {
         self.look_at_end(place);
-        self.look_at_size(place, sound);
+        self.look_at_images(place, sound)?;
         self.kept += u64::from(!sound.dropped);
         match sound.role {
             Role::Header => self.version = summary::of_header(sound.text).version,
@@ -107,7 +109,16 @@ impl Taker for Examiner {
     }
 }
 
-impl Examiner {
+impl<'l> Examiner<'l> {
+    pub(super) fn that_looks(look_for: &'l mut LookFor<'l>) -> Self {
+        Self {
+            look_for: Some(look_for),
+            ..Self::default()
+        }
+    }
+}
+
+impl Examiner<'_> {
     /// What was found, and the tree as a repair makes it.
     pub(super) fn finish(mut self, size: u64, mode: u32) -> (Examined, Tree) {
         self.tree.finish(&mut self.findings);
@@ -130,15 +141,38 @@ impl Examiner {
         }
     }
 
-    fn look_at_size(&mut self, place: Place, sound: &Sound<'_>) {
-        let images = images::find(sound.text).into_iter();
-        let images = images.map(|text| text.len() as u64).sum();
-        self.image_bytes += images;
+    fn look_at_images(&mut self, place: Place, sound: &Sound<'_>) -> Result<()> {
+        let mut inside = 0;
+        for image in images::find(sound.text) {
+            let text = &sound.text[image];
+            if images::moved(text).is_some() {
+                self.look_for(text, place, sound)?;
+            } else {
+                inside += text.len() as u64;
+            }
+        }
+        self.image_bytes += inside;
         if place.length > LARGE {
             let mut finding = about(Kind::Large, place, sound);
-            (finding.a, finding.b) = (place.length, images);
+            (finding.a, finding.b) = (place.length, inside);
             self.findings.add(finding);
         }
+        Ok(())
+    }
+
+    fn look_for(&mut self, mark: &[u8], place: Place, sound: &Sound<'_>) -> Result<()> {
+        let Some(trouble) = self.look_for.as_mut().map_or(Ok(None), |ask| ask(mark))? else {
+            return Ok(());
+        };
+        let kind = if trouble.lost {
+            Kind::LostImage
+        } else {
+            Kind::DamagedImage
+        };
+        let mut finding = about(kind, place, sound);
+        finding.shown = trouble.text;
+        self.findings.add(finding);
+        Ok(())
     }
 
     fn add(&mut self, kind: Kind, place: Place, sound: &Sound<'_>) {
