@@ -1,5 +1,6 @@
 """New entries in the making: their ids, times and lines, one by one and many at once."""
 
+import json
 import os
 from itertools import count
 
@@ -7,10 +8,25 @@ import pytest
 import strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from sessiontree import Host, SessionManager, jsontext, opening
+from sessiontree import (
+    Host,
+    SessionClosedError,
+    SessionManager,
+    SessionReplacedWarning,
+    UnsupportedVersionError,
+    jsontext,
+    opening,
+)
 from sessiontree._native import Store, message_lines, written_time
 
 FIRST = {"role": "user", "content": "first", "timestamp": 1}
+FIRST_ENTRY = {
+    "type": "message",
+    "id": "e0",
+    "parentId": None,
+    "timestamp": "2026-01-01T00:00:00.000Z",
+    "message": FIRST,
+}
 
 
 def fixed_host():
@@ -48,6 +64,135 @@ def test_a_thousand_messages_are_known_as_a_scan_knows_them(tmp_path):
     assert len(set(ids)) == 1000
     for name, column in session.columns().items():
         assert column.tolist() == again.columns()[name].tolist()
+
+
+@given(strategies.values())
+def test_a_message_is_written_as_stringify_writes_it(message):
+    """Whoever writes a message's text, it is that of `dumps`, and the index knows the line as a scan does."""
+    session = SessionManager.in_memory("/code", entries=[FIRST_ENTRY])
+    ids = [session.append_message(message), session.append_message(message), *session.append_many([message])]
+    store = session._log.store
+    for row, id in enumerate(ids, start=1):
+        text = jsontext.dumps(message)
+        before = json.dumps({"type": "message", "id": id, "parentId": ["e0", *ids][row - 1]})[:-1]
+        line = store.line(row)
+        assert line.startswith(before.replace(": ", ":").replace(", ", ",").encode())
+        assert line.endswith(b',"message":' + text + b"}")
+    again = Store.memory(store.read(0, store.end()))
+    for name, column in again.columns().items():
+        assert column.tolist() == session.columns()[name].tolist()
+
+
+NUMBERS = st.one_of(
+    st.floats(), st.integers(), st.floats(1e-9, 1e-3), st.integers(-(2**70), 2**70).map(float)
+)
+
+
+@given(st.lists(NUMBERS))
+def test_numbers_of_messages_are_those_of_javascript(numbers):
+    """A message's numbers have the texts that `dumps` gives them."""
+    store = session_of()._log.store
+    if store.append_message(numbers, "00000000", None, False, False) is not None:
+        assert store.line(0).endswith(b',"message":' + jsontext.dumps(numbers) + b"}")
+    else:
+        assert any(isinstance(number, int) and not -(2**63) <= number < 2**63 for number in numbers)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{1: 2}, {"a": object()}, {"a": "\ud800"}, {"a": 2**63}, {"\ud800": 1}, type("T", (str,), {})("a")],
+)
+def test_unusual_values_are_left_to_the_other_writer(message):
+    """What the native writer does not know it leaves alone; nothing is appended then."""
+    store = session_of()._log.store
+    assert store.append_message(message, "00000000", None, False, False) is None
+    assert store.append_messages([FIRST, message], ["a", "b"], None, None, False, False) is None
+    assert len(store) == 0
+
+
+def test_nesting_and_circles_end():
+    """A hundred levels are written at once, more and circles by the other writer, which refuses circles."""
+    deep, circle = [], []
+    circle.append(circle)
+    for _ in range(98):
+        deep = [deep]
+    store = session_of()._log.store
+    assert store.append_message([deep], "00000000", None, False, False) == 0
+    assert store.append_message([[deep]], "00000001", None, False, False) is None
+    session = session_of()
+    session.append_message([[deep]])
+    assert session.get_entry(session.get_leaf_id())["message"] == [[deep]]
+    with pytest.raises(TypeError, match="circular"):
+        session.append_message(circle)
+
+
+def test_an_id_that_is_taken_is_not_given_again(monkeypatch):
+    """A random id that an entry has is drawn again, also where that is found out last of all."""
+    session = session_of(FIRST_ENTRY)
+    first = session.append_message(FIRST)
+    draws = [first, "00000007", first]
+    monkeypatch.setattr("sessiontree.appending.random_id", draws.pop)
+    monkeypatch.setattr(opening, "_pool", [])
+    second = session.append_message(FIRST)
+    assert second != first
+    assert draws == [first, "00000007"]
+    assert session.append_message(FIRST) == "00000007"
+    assert session.get_entry_count() == 4
+
+
+@pytest.mark.parametrize("times", [None, ["2026-01-01T00:00:00.000Z"]])
+def test_each_message_needs_an_id_and_a_time(times):
+    """More ids than messages, or other times, are refused."""
+    store = session_of()._log.store
+    with pytest.raises(ValueError, match="each message needs"):
+        store.append_messages(
+            [FIRST, FIRST], ["a", "b"][: 1 if times is None else 2], None, times, False, False
+        )
+
+
+@pytest.mark.parametrize("time", ["", "+012026-01-01T00:00:00.000Z", "2026-13-01T00:00:00.000Z"])
+def test_odd_times_are_left_to_the_other_writer(time):
+    """A time that is not written as usual gives None."""
+    store = session_of()._log.store
+    assert store.append_messages([FIRST], ["a"], None, [time], False, False) is None
+
+
+@pytest.mark.parametrize("row", [1, 2**32 - 1])
+def test_a_leaf_must_be_a_row(row):
+    """A row that is not there is an IndexError, not another parent."""
+    store = session_of(FIRST_ENTRY)._log.store
+    with pytest.raises(IndexError):
+        store.append_message(FIRST, "00000000", row, False, False)
+    with pytest.raises(IndexError):
+        store.append_messages([FIRST], ["a"], row, None, False, False)
+
+
+def test_a_session_that_is_closed_takes_no_message():
+    """What was asked before is not believed for ever."""
+    session = session_of(FIRST_ENTRY)
+    session.append_message(FIRST)
+    assert session._log.swift is not None
+    session.close()
+    with pytest.raises(SessionClosedError):
+        session.append_message(FIRST)
+
+
+def test_a_file_of_a_newer_version_in_its_place_takes_no_message(tmp_path):
+    """After the file is another one its version is looked at again, and the leaf is kept."""
+    path = tmp_path / "s.jsonl"
+    header = {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/"}
+    path.write_bytes(jsontext.dumps(header) + b"\n" + jsontext.dumps(FIRST_ENTRY) + b"\n")
+    session = SessionManager.open(path)
+    session.append_message(FIRST)
+    session.branch("e0")
+    other = tmp_path / "other"
+    other.write_bytes(jsontext.dumps({**header, "version": 4}) + b"\n" + jsontext.dumps(FIRST_ENTRY) + b"\n")
+    size = other.stat().st_size
+    other.rename(path)
+    with pytest.warns(SessionReplacedWarning), pytest.raises(UnsupportedVersionError):
+        session.append_message(FIRST)
+    assert session.get_leaf_id() == "e0"
+    assert path.stat().st_size == size
 
 
 def test_a_bad_message_among_many_changes_nothing():
@@ -100,14 +245,14 @@ def test_what_collides_is_drawn_again(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_processes_draw_other_ids():
     """What was drawn ahead is drawn anew in a child."""
-    opening._random_id()
+    opening.random_id()
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.write(write, opening._random_id().encode())
+        os.write(write, opening.random_id().encode())
         os._exit(0)
     os.waitpid(pid, 0)
-    assert os.read(read, 8).decode() not in [opening._random_id() for _ in range(200)]
+    assert os.read(read, 8).decode() not in [opening.random_id() for _ in range(200)]
     os.close(read)
     os.close(write)
 

@@ -347,6 +347,31 @@ class Store:
         SessionConflictError and nothing taken in, if the file is not as it was last seen.
         """
 
+    def append_message(
+        self, message: object, id: str, leaf: int | None, strict: bool, sync: bool, /
+    ) -> int | tuple[tuple[bool, int, bool, bool, bool], str | None] | None:
+        """Append the entry of a message, at the time it is, to the row ``leaf``.
+
+        Gives the new row where nothing else was met; else what `append` gives, and the id of ``leaf``. None,
+        with nothing done, if an entry has the id, or if the message's text has to be written elsewhere.
+        """
+
+    def append_messages(
+        self,
+        messages: list[Any],
+        ids: list[str],
+        leaf: int | None,
+        times: list[str] | None,
+        strict: bool,
+        sync: bool,
+        /,
+    ) -> int | tuple[tuple[bool, int, bool, bool, bool], str | None] | None:
+        """Append messages, each of which hangs on the one before; as `append_message`, but gives the last row.
+
+        No entry may have one of the ids. Without times it is the time it is now. ValueError if there is not
+        an id and a time for each.
+        """
+
     def refresh(self) -> tuple[bool, int, bool, bool, bool]:
         """Take in whole lines that others appended; same counts as append."""
 

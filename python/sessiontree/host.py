@@ -80,3 +80,8 @@ class Host:
 
 DEFAULT_HOST = Host()
 DEFAULT_HOST.is_default = True
+
+
+def is_usual(host: Host) -> bool:
+    """Say whether new entries get the system's time and random ids."""
+    return host.clock_ms is clock_ms and host.uuid4 is uuid4

@@ -29,14 +29,18 @@ from sessiontree.exceptions import (
     TornWriteWarning,
     UnsupportedVersionError,
 )
+from sessiontree.host import is_usual
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from sessiontree._native import Migration, Rows
     from sessiontree.host import Host
+
+    Change: TypeAlias = tuple[bool, int, bool, bool, bool]
+    """What an append or a refresh met; see `sessiontree._native.Store.append`."""
 
 DURABILITIES = ("os", "flush", "fsync")
 
@@ -160,6 +164,9 @@ class SessionLog:
         "persisted",
         "source",
         "store",
+        "strict",
+        "swift",
+        "sync",
     )
 
     def __init__(self, store: Store, options: Options, path: str | None, *, at_once: bool = False) -> None:
@@ -168,6 +175,8 @@ class SessionLog:
         self.store = store if self.source is None else migrated(store, options)
         self.options = options
         self.path = path
+        self.strict = options.strict
+        self.sync = options.durability == "fsync"
         self.persisted = path is not None
         self.on_disk = path is not None and (self.source is not None or not store.in_memory())
         # A file that was there but empty gets its header with the first entry of any kind.
@@ -175,6 +184,8 @@ class SessionLog:
         # Held for everything that is asked of the store; a manager shares its own.
         self.lock = threading.RLock()
         self.generation = 0
+        # The store, if a message may go there without any further question.
+        self.swift: Store | None = None
         self._warned: set[type[SessionWarning]] = set()
         self._checked = -1
         self._closed: str | None = None
@@ -247,6 +258,8 @@ class SessionLog:
         if self._checked != self.generation:
             self.check_version(self.path)
             self._checked = self.generation
+        if not self.is_pending() and is_usual(self.options.host):
+            self.swift = self.store
 
     def check_version(self, place: str | None) -> None:
         """Refuse a session of a newer format than is written here."""
@@ -259,7 +272,11 @@ class SessionLog:
                 f"use a newer sessiontree ({place})"
             )
 
-    def append(self, lines: bytes, conversation: bool) -> tuple[bool, int, bool, bool, bool]:
+    def is_pending(self) -> bool:
+        """Say whether the session will have a file, and has none yet."""
+        return self.path is not None and not self.on_disk
+
+    def append(self, lines: bytes, *, conversation: bool = False) -> Change:
         """Append whole lines, all or nothing.
 
         Args:
@@ -268,45 +285,49 @@ class SessionLog:
                 gets its file.
 
         Returns:
-            What was met, for `tell`: `ALONE` if nothing. The first is False, with nothing written, if
+            What was met, for `took` and `tell`: `ALONE` if nothing. The first is False, with nothing written, if
             the lines must be built anew: the file is another one now, or another writer has taken
             one of the new ids.
         """
-        sync = self.options.durability == "fsync"
         store = self.store
         if self.path is not None and not self.on_disk:
             if self.at_once or conversation or store.conversation() is not None:
-                store.persist(self.path, lines, sync=sync)
+                store.persist(self.path, lines, sync=self.sync)
                 self.on_disk = True
             else:
                 store.append(lines)
             return ALONE
-        change = store.append(lines, strict=self.options.strict, sync=sync)
-        if change[2]:
-            self.generation += 1
-        return change
+        return store.append(lines, strict=self.strict, sync=self.sync)
 
-    def refresh(self) -> tuple[bool, int, bool, bool, bool]:
+    def took(self, change: Change) -> None:
+        """Note what an append or a refresh met: after a new scan all rows are new."""
+        if change[2]:
+            self._renew()
+
+    def _renew(self) -> None:
+        self.generation += 1
+        self.swift = None
+
+    def refresh(self) -> Change:
         """Take in what other writers appended; what was met, for `tell`."""
         self.check_open()
         if self.source is not None:
             return self._refresh_source(self.source)
         change = self.store.refresh()
-        if change[2]:
-            self.generation += 1
+        self.took(change)
         return change
 
-    def _refresh_source(self, source: Store) -> tuple[bool, int, bool, bool, bool]:
+    def _refresh_source(self, source: Store) -> Change:
         """Bring a session that is migrated in memory up to its file."""
         change = source.refresh()
         if change[1] or change[2]:
             self.store = migrated(source, self.options)
-            self.generation += 1
+            self._renew()
             if not _is_old(source):
                 self.source = None
         return change
 
-    def tell(self, change: tuple[bool, int, bool, bool, bool], *, wanted: bool = False) -> None:
+    def tell(self, change: Change, *, wanted: bool = False) -> None:
         """Warn of other writers; entries that were asked for are no surprise."""
         _written, foreign, replaced, rebuilt, sealed = change
         if replaced:
@@ -326,7 +347,7 @@ class SessionLog:
         What that thread held is left as it is, for ever: nobody will finish its work here.
         """
         _abandoned.append((self.store, self.source))
-        self.generation += 1
+        self._renew()
         if self.path is None or not self.on_disk:
             self._closed = "the process was forked while another thread was changing this session in memory"
             return
@@ -347,6 +368,7 @@ class SessionLog:
         """End the use of the session and let go of its file; does nothing the second time."""
         if self._closed is not None:
             return
+        self.swift = None
         try:
             self.flush()
         finally:

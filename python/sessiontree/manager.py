@@ -7,50 +7,36 @@ import threading
 
 from sessiontree import entries as make
 from sessiontree import forksafe, jsontext
-from sessiontree._native import message_lines
-from sessiontree.exceptions import ReadOnlySessionError, SessionFileLostError
+from sessiontree.appending import SessionAppender
+from sessiontree.exceptions import ReadOnlySessionError
 from sessiontree.finding import SessionFinder
 from sessiontree.labels import Labels
-from sessiontree.log import ALONE, SessionLog, migrated, open_store
+from sessiontree.log import SessionLog, migrated, open_store
 from sessiontree.opening import (
     cwd_of,
     draw_id,
-    draw_ids,
     file_name,
     log_at,
     named_log,
     new_header,
-    new_id,
     new_session_id,
-    on_one_line,
     options_of,
     session_folder,
     timestamp,
-    timestamps,
 )
 from sessiontree.paths import normalize_path, resolve_path
-from sessiontree.reading import SessionReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from types import TracebackType
-    from typing import Any, Self, TypeAlias, Unpack
+    from typing import Any, Self, Unpack
 
     from sessiontree._options import OpenOptions
-    from sessiontree.entries import AgentMessage, JsonObject, UsageEntry
-
-    # Inside the class `list` is pi's method.
-    Ids: TypeAlias = list[str]
-    Batch: TypeAlias = list[AgentMessage]
-
-_CONVERSATION = ("user", "assistant")
-
-_TRIES = 100
-"""How often an append is begun anew because the file was replaced meanwhile."""
+    from sessiontree.entries import JsonObject
 
 
-class SessionManager(SessionFinder, SessionReader):
+class SessionManager(SessionFinder, SessionAppender):
     """One session: an append-only tree of entries, with a leaf where the next one goes.
 
     Make one with `open`, `create`, `continue_recent`, `in_memory` or `fork_from`. All of them take
@@ -210,233 +196,6 @@ class SessionManager(SessionFinder, SessionReader):
 
         return cls(forks.forked_log(source, settings, place), cwd, folder)
 
-    # ---- appending
-
-    def _append(
-        self,
-        build: Callable[..., Any],
-        *own: Any,
-        conversation: bool = False,
-        parent: Any = make.UNSET,
-        needs: tuple[object, ...] = (),
-        label: str | None = None,
-    ) -> Any:
-        """Append what ``build(id, parent id, timestamp, *own)`` gives; the leaf moves when it is written.
-
-        A ``label`` for it goes out in the same write, or neither does. Where the file turns out to be another
-        one than before, all is done once more, on that one; entries with the ids in ``needs`` must be in it.
-        """
-        with self._lock:
-            for _ in range(_TRIES):
-                log = self._log
-                log.check_writable()
-                for id in needs:
-                    self._row(id)
-                leaf = self._leaf_id()
-                options = log.options
-                id = new_id(options.host, log.store)
-                entry = build(id, leaf if parent is make.UNSET else parent, timestamp(options), *own)
-                lines, last_id = jsontext.dumps(entry) + b"\n", id
-                if label:
-                    last_id = draw_ids(options.host, 1, log.store, {id})[0]
-                    named = make.label_entry(last_id, id, timestamp(options), id, label)
-                    lines += jsontext.dumps(named) + b"\n"
-                if self._write(lines, leaf, last_id, conversation):
-                    return entry
-            raise self._restless()
-
-    def _restless(self) -> SessionFileLostError:
-        return SessionFileLostError(f"the file is replaced again and again ({self._place()})")
-
-    def _append_for_id(self, build: Callable[..., Any], *own: Any, **how: Any) -> str:
-        id: str = self._append(build, *own, **how)["id"]
-        return id
-
-    def _write(self, lines: bytes, leaf: str | None, last_id: str, conversation: bool) -> bool:
-        """Append lines; false if the file was another one, or an id taken, so that they must be built anew."""
-        log, generation = self._log, self._log.generation
-        change = log.append(lines, conversation)
-        if change == ALONE:
-            self._leaf = len(log.store) - 1
-            return True
-        written = change[0]
-        if written:
-            self._leaf = log.store.find(last_id)
-        elif generation != log.generation:
-            self._find_leaf(leaf)
-        # Last of all: a program may turn warnings into errors.
-        log.tell(change)
-        return written
-
-    def _find_leaf(self, id: str | None) -> None:
-        """Find the leaf again after a new scan; the last entry if its id is gone."""
-        row = None if id is None else self._log.store.find(id)
-        self._leaf = self._log.store.leaf() if row is None and id is not None else row
-
-    def append_message(self, message: AgentMessage) -> str:
-        """Append a message to the leaf; it becomes the leaf.
-
-        Args:
-            message: a dict with the file's own keys; a snapshot is taken.
-
-        Returns:
-            The new entry's id.
-
-        Raises:
-            TypeError: the message holds what JSON lacks; names the key path.
-            OSError: it could not be written; nothing has changed then.
-            SessionConflictError: ``strict`` and another writer was there.
-
-        Example:
-            >>> session = SessionManager.in_memory("/code")
-            >>> len(session.append_message({"role": "user", "content": "hello", "timestamp": 0}))
-            8
-        """
-        talk = isinstance(message, dict) and message.get("role") in _CONVERSATION
-        id: str = self._append(make.message_entry, message, conversation=talk)["id"]
-        return id
-
-    def append_many(self, messages: Iterable[AgentMessage]) -> Ids:
-        """Append messages one after the other: one lock, one write, all or nothing.
-
-        Returns:
-            The new entries' ids.
-
-        Raises:
-            TypeError: it is one message or text, or a message holds what JSON lacks.
-        """
-        with self._lock:
-            self._log.check_writable()
-            if isinstance(messages, (str, bytes, dict)):
-                raise TypeError(f"append_many takes several messages, not one {type(messages).__name__}")
-            batch = list(messages)
-            talk = any(isinstance(m, dict) and m.get("role") in _CONVERSATION for m in batch)
-            if not batch:
-                return []
-            for _ in range(_TRIES):
-                self._log.check_writable()
-                leaf = self._leaf_id()
-                ids, lines = self._chain(leaf, batch)
-                if self._write(lines, leaf, ids[-1], talk):
-                    return ids
-            raise self._restless()
-
-    def _chain(self, parent: str | None, messages: Batch) -> tuple[Ids, bytes]:
-        options = self._log.options
-        ids = draw_ids(options.host, len(messages), self._log.store)
-        try:
-            texts = jsontext.dumps(messages)
-        except TypeError:
-            # Said once more, with the path from the entry on.
-            for message in messages:
-                jsontext.dumps({"message": message})
-            raise
-        return ids, message_lines(texts, ids, parent, timestamps(options, len(messages)))
-
-    def append_thinking_level_change(self, level: str) -> str:
-        """Append a change of the thinking level; gives the entry's id."""
-        return self._append_for_id(make.thinking_level_change_entry, level)
-
-    def append_model_change(self, provider: str, model_id: str) -> str:
-        """Append a change of the model; gives the entry's id."""
-        return self._append_for_id(make.model_change_entry, provider, model_id)
-
-    def append_usage(
-        self, kind: str, provider: str, model: str, usage: Any, note: str | None = None
-    ) -> UsageEntry:
-        """Append tokens spent outside the conversation; gives the entry, as pi does."""
-        return self._append(make.usage_entry, kind, provider, model, usage, note)  # type: ignore[no-any-return]
-
-    def append_compaction(
-        self,
-        summary: str,
-        first_kept_entry_id: str | None,
-        tokens_before: int,
-        details: Any = None,
-        from_hook: bool | None = None,
-        usage: Any = None,
-    ) -> str:
-        """Append a summary in the place of what came before; gives the entry's id.
-
-        The system message of the current context is stored with it, so that it survives.
-
-        Args:
-            summary: what the model will see instead of the summarised entries.
-            first_kept_entry_id: the first entry that stays in the context; None keeps nothing.
-            tokens_before: tokens of the context before the compaction.
-            details: the caller's own data.
-            from_hook: whether a hook made the summary.
-            usage: what making it cost.
-        """
-        from sessiontree.context import get_current_system_message
-
-        with self._lock:
-            self._log.check_writable()
-
-            def build(id: str, parent: str | None, now: str) -> Any:
-                system = get_current_system_message(self._contexts.system_messages(self._leaf))
-                stored: Any = {**system, "timestamp": jsontext.parse_date(now)} if system else None
-                return make.compaction_entry(
-                    id,
-                    parent,
-                    now,
-                    summary,
-                    first_kept_entry_id,
-                    tokens_before,
-                    details,
-                    usage,
-                    from_hook,
-                    stored,
-                )
-
-            return self._append_for_id(build)
-
-    def append_custom_entry(self, custom_type: str, data: Any = None) -> str:
-        """Append an extension's data, which the model never sees; gives the entry's id."""
-        return self._append_for_id(make.custom_entry, custom_type, data)
-
-    def append_custom_message_entry(
-        self, custom_type: str, content: Any, display: bool, details: Any = None
-    ) -> str:
-        """Append an extension's message to the model; gives the entry's id."""
-        return self._append_for_id(make.custom_message_entry, custom_type, content, display, details)
-
-    def append_session_info(self, name: str) -> str:
-        """Name the session; line breaks become spaces, an empty name clears it. Gives the entry's id."""
-        if not isinstance(name, str):
-            raise TypeError(f"the name must be a string, not {type(name).__name__}")
-        clean = jsontext.trim(on_one_line(name))
-        return self._append_for_id(make.session_info_entry, clean)
-
-    def append_label_change(self, target_id: str, label: str | None) -> str:
-        """Label an entry, or with None or "" take its label off; gives the new entry's id.
-
-        Raises:
-            EntryNotFoundError: no entry has ``target_id``.
-        """
-        with self._lock:
-            self._log.check_writable()
-            return self._append_for_id(make.label_entry, target_id, label, needs=(target_id,))
-
-    def append_context_edit(self, target_id: str, replacement: Any) -> str:
-        """Change what an earlier entry contributes to the context; gives the new entry's id.
-
-        Args:
-            target_id: a user, assistant, tool-result or custom message on the current branch.
-            replacement: None to leave it out, or ``{"content": text or blocks}``.
-
-        Raises:
-            EntryNotFoundError: no entry has ``target_id``.
-            ValueError: it is not on the branch or cannot be edited, or the replacement has another form.
-        """
-        from sessiontree.edits import checked_edit
-
-        with self._lock:
-            self._log.check_writable()
-            row = self._row(target_id)
-            edit = checked_edit(self._log, self._leaf, row, target_id, replacement)
-            return self._append_for_id(make.context_edit_entry, target_id, edit, needs=(target_id,))
-
     # ---- branching
 
     def branch(self, entry_id: str) -> None:
@@ -444,6 +203,13 @@ class SessionManager(SessionFinder, SessionReader):
 
         Raises:
             EntryNotFoundError: no entry has this id.
+
+        Example:
+            >>> session = SessionManager.in_memory("/code")
+            >>> question, answer = session.append_many([{"role": "user"}, {"role": "assistant"}])
+            >>> session.branch(question)
+            >>> session.get_leaf_id() == question
+            True
         """
         with self._lock:
             self._log.check_open()

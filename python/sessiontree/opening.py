@@ -51,10 +51,10 @@ def timestamp(options: Options) -> str:
     return jsontext.to_iso(now) if written is None else written
 
 
-def timestamps(options: Options, count: int) -> list[str]:
-    """Read the clock for entries that are written at once; the system's clock is read once for all."""
+def timestamps(options: Options, count: int) -> list[str] | None:
+    """Read the clock for entries that are written at once; None if it is the system's, read once for all."""
     if options.host.clock_ms is clock_ms:
-        return [timestamp(options)] * count
+        return None
     return [timestamp(options) for _ in range(count)]
 
 
@@ -139,8 +139,8 @@ _POOL = 64
 _pool: list[str] = []
 
 
-def _random_id() -> str:
-    """Give the first eight digits of a random UUID; the rest need not be made."""
+def random_id() -> str:
+    """Give the first eight digits of a random UUID; the rest need not be made. Nobody has looked whether it is taken."""
     try:
         return _pool.pop()
     except IndexError:
@@ -158,7 +158,7 @@ def new_id(host: Host, store: Store) -> str:
     """Draw an id that no entry of a session has."""
     if host.uuid4 is uuid4:
         # Nearly always the first one is free.
-        id = _random_id()
+        id = random_id()
         if store.find(id) is None:
             return id
     return draw_id(host, lambda drawn: store.find(drawn) is not None)
@@ -168,7 +168,7 @@ def draw_id(host: Host, is_taken: Callable[[str], bool]) -> str:
     """Draw an id that is not taken; after 100 tries a whole UUID (as pi does)."""
     ours = host.uuid4 is uuid4
     for _ in range(100):
-        id = _random_id() if ours else host.uuid4()[:8]
+        id = random_id() if ours else host.uuid4()[:8]
         if not is_taken(id):
             return id
     return host.uuid4()

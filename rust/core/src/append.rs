@@ -10,6 +10,7 @@
 //! size and the write, the position behind the write tells it: then the index is brought up from the
 //! file, and lines that were glued to half a line of the other one are written once more.
 
+use crate::compose::{self, Lines};
 use crate::draft::{self, Draft, Made, write_counted};
 use crate::envelope;
 use crate::error::{Error, ErrorKind, Result};
@@ -39,6 +40,30 @@ impl Source for Behind<'_> {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.start + self.bytes.len() as u64)
+    }
+}
+
+/// Lines to append.
+#[derive(Clone, Copy)]
+pub(crate) struct Own<'a> {
+    /// Each with its LF.
+    bytes: &'a [u8],
+    /// What is known of each; None where they have to be read.
+    rows: Option<&'a [compose::Row]>,
+}
+
+impl<'a> From<&'a [u8]> for Own<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self { bytes, rows: None }
+    }
+}
+
+impl<'a> From<&'a Lines> for Own<'a> {
+    fn from(lines: &'a Lines) -> Self {
+        Self {
+            bytes: lines.bytes(),
+            rows: Some(lines.rows()),
+        }
     }
 }
 
@@ -188,6 +213,15 @@ impl Store {
     /// Appends whole lines (each with its LF), all or nothing. Unless something is changed by
     /// others, their rows are the last ones then.
     pub fn append(&mut self, lines: &[u8], how: How, go_on: GoOn<'_>) -> Result<Change> {
+        self.append_own(lines.into(), how, go_on)
+    }
+
+    /// The same with lines that were composed, of which more is known.
+    pub fn append_composed(&mut self, lines: &Lines, how: How, go_on: GoOn<'_>) -> Result<Change> {
+        self.append_own(lines.into(), how, go_on)
+    }
+
+    fn append_own(&mut self, lines: Own<'_>, how: How, go_on: GoOn<'_>) -> Result<Change> {
         let mut change = Change::default();
         if let Backing::Memory(_) = self.backing {
             self.push_memory(lines)?;
@@ -211,19 +245,19 @@ impl Store {
         }
     }
 
-    fn push_memory(&mut self, lines: &[u8]) -> Result<()> {
+    fn push_memory(&mut self, lines: Own<'_>) -> Result<()> {
         let Backing::Memory(memory) = &mut self.backing else {
             return Ok(());
         };
         let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
         memory.extend_from_slice(lead);
-        memory.extend_from_slice(lines);
+        memory.extend_from_slice(lines.bytes);
         self.index_own(lead.len() as u64, lines)
     }
 
     fn append_locked(
         &mut self,
-        lines: &[u8],
+        lines: Own<'_>,
         how: How,
         change: &mut Change,
         go_on: GoOn<'_>,
@@ -240,7 +274,7 @@ impl Store {
         } else {
             self.scan_again(change, go_on)?;
         }
-        if change.replaced || change.foreign > 0 && self.takes_a_new_id(lines) {
+        if change.replaced || change.foreign > 0 && self.takes_a_new_id(lines.bytes) {
             return Ok(());
         }
         change.written = self.write_lines(lines, how.sync, change, go_on)?;
@@ -349,17 +383,18 @@ impl Store {
     /// the write.
     fn write_lines(
         &mut self,
-        lines: &[u8],
+        own: Own<'_>,
         sync: bool,
         change: &mut Change,
         go_on: GoOn<'_>,
     ) -> Result<bool> {
+        let lines = own.bytes;
         for _ in 0..TRIES {
             let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
             let end = self.write(lead, lines, sync, go_on)?;
             if end == self.end + (lead.len() + lines.len()) as u64 {
                 change.sealed |= self.tail == Tail::Torn;
-                return self.index_own(lead.len() as u64, lines).map(|()| true);
+                return self.index_own(lead.len() as u64, own).map(|()| true);
             }
             let from = self.sealed_end;
             self.take_in(end, true, change, go_on)?;
@@ -453,12 +488,17 @@ impl Store {
     }
 
     /// Indexes own lines that are in the file now, behind `lead` bytes that close the tail.
-    pub(crate) fn index_own(&mut self, lead: u64, lines: &[u8]) -> Result<()> {
+    pub(crate) fn index_own(&mut self, lead: u64, own: Own<'_>) -> Result<()> {
         if lead > 0 {
             if self.tail == Tail::Torn {
                 self.note_torn();
             }
             self.close_tail(lead);
+        }
+        let lines = own.bytes;
+        if let Some(rows) = own.rows {
+            self.index_known(rows);
+            return Ok(());
         }
         if lines.len() >= MANY {
             let behind = Behind {
@@ -484,6 +524,16 @@ impl Store {
         Ok(())
     }
 
+    fn index_known(&mut self, rows: &[compose::Row]) {
+        for row in rows {
+            let length = row.length as u64;
+            self.index.push(self.end, length - 1, row.envelope.clone());
+            self.lines += 1;
+            self.end += length;
+            self.sealed_end = self.end;
+        }
+    }
+
     /// Turns a session that lies in memory into a file, with `lines` at its end; all or nothing.
     ///
     /// The file must not exist, or be empty.
@@ -494,7 +544,7 @@ impl Store {
         let lead: &[u8] = if self.tail == Tail::Clean { b"" } else { b"\n" };
         let made = draft::create(path, &[memory, lead, lines], how.sync)?;
         self.go_on_in(path, made);
-        self.index_own(lead.len() as u64, lines)
+        self.index_own(lead.len() as u64, lines.into())
     }
 
     /// Lets go of the file and the index.

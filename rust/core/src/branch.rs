@@ -298,7 +298,7 @@ impl<'s> Copying<'s> {
     /// Takes lines that are no copies.
     fn take_own(&mut self, lines: &[u8]) -> Result<()> {
         self.out.extend_from_slice(lines);
-        self.new.index_own(0, lines)
+        self.new.index_own(0, lines.into())
     }
 
     fn flush(&mut self) -> Result<()> {

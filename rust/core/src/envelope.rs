@@ -325,7 +325,7 @@ fn kind_of(text: &[u8]) -> Kind {
     }
 }
 
-fn role_of(text: &[u8]) -> Role {
+pub(crate) fn role_of(text: &[u8]) -> Role {
     match string_of(text).as_deref() {
         None => Role::None,
         Some(b"user") => Role::User,

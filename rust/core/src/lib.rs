@@ -8,6 +8,7 @@
 pub mod append;
 pub mod branch;
 pub mod cache;
+pub mod compose;
 pub mod dates;
 pub mod draft;
 pub mod envelope;

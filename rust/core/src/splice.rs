@@ -84,35 +84,62 @@ pub fn quoted(text: &[u8]) -> Vec<u8> {
 /// Writes the same to a buffer.
 pub fn quote(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    let is_plain = |&byte: &u8| byte >= 32 && !matches!(byte, b'"' | b'\\' | 0xed);
-    if text.iter().all(is_plain) {
-        out.extend_from_slice(text);
-    } else {
-        escape(text, out);
+    let mut rest = text;
+    loop {
+        let (plain, behind) = rest.split_at(plain_bytes(rest));
+        out.extend_from_slice(plain);
+        let Some((&byte, after)) = behind.split_first() else {
+            break;
+        };
+        rest = escape(byte, after, out);
     }
     out.push(b'"');
 }
 
-fn escape(text: &[u8], out: &mut Vec<u8>) {
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b'"' | b'\\' => out.extend([b'\\', byte]),
-            8 => out.extend(b"\\b"),
-            b'\t' => out.extend(b"\\t"),
-            b'\n' => out.extend(b"\\n"),
-            12 => out.extend(b"\\f"),
-            b'\r' => out.extend(b"\\r"),
-            0..32 => out.extend(format!("\\u{byte:04x}").bytes()),
-            0xed if let [middle @ 0xa0..0xc0, last, behind @ ..] = after => {
-                let unit = 0xd000 | u32::from(middle & 0x3f) << 6 | u32::from(last & 0x3f);
-                out.extend(format!("\\u{unit:04x}").bytes());
-                rest = behind;
-            }
-            _ => out.push(byte),
+/// How many bytes at the beginning stand for themselves; perhaps fewer, before a byte 0xed.
+fn plain_bytes(text: &[u8]) -> usize {
+    let (words, _) = text.as_chunks::<8>();
+    for (n, word) in words.iter().enumerate() {
+        let found = unusual(u64::from_le_bytes(*word));
+        if found != 0 {
+            return 8 * n + found.trailing_zeros() as usize / 8;
         }
     }
+    let rest = &text[8 * words.len()..];
+    let plain = |byte: &u8| byte >= &32 && !matches!(byte, b'"' | b'\\' | 0xed);
+    8 * words.len() + rest.iter().take_while(|byte| plain(byte)).count()
+}
+
+/// The highest bit of the first byte that may need an escape, and of some behind it.
+const fn unusual(word: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    /// A byte that is zero; a borrow can only mark bytes behind one.
+    const fn zero(word: u64) -> u64 {
+        word.wrapping_sub(ONES) & !word
+    }
+    let control = word.wrapping_sub(32 * ONES) & !word;
+    let quotes = zero(word ^ (b'"' as u64 * ONES)) | zero(word ^ (b'\\' as u64 * ONES));
+    (control | quotes | zero(word ^ (0xed * ONES))) & (0x80 * ONES)
+}
+
+/// Writes one byte that is not plain, or the surrogate that begins with it; gives what is left.
+fn escape<'a>(byte: u8, after: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+    match byte {
+        b'"' | b'\\' => out.extend([b'\\', byte]),
+        8 => out.extend(b"\\b"),
+        b'\t' => out.extend(b"\\t"),
+        b'\n' => out.extend(b"\\n"),
+        12 => out.extend(b"\\f"),
+        b'\r' => out.extend(b"\\r"),
+        0..32 => out.extend(format!("\\u{byte:04x}").bytes()),
+        0xed if let [middle @ 0xa0..0xc0, last, behind @ ..] = after => {
+            let unit = 0xd000 | u32::from(middle & 0x3f) << 6 | u32::from(last & 0x3f);
+            out.extend(format!("\\u{unit:04x}").bytes());
+            return behind;
+        }
+        _ => out.push(byte),
+    }
+    after
 }
 
 /// A member and where it stands.

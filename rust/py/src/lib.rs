@@ -4,6 +4,8 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod access;
+mod appending;
+mod columns;
 mod draft;
 mod errors;
 mod json;
@@ -16,6 +18,7 @@ mod packed;
 mod repair;
 mod rows;
 mod store;
+mod written;
 
 /// The private native module; `python/sessiontree/_native.pyi` describes it.
 #[pyo3::pymodule(gil_used = false)]

@@ -1,21 +1,20 @@
 //! The class `Store`: one session's bytes and index.
 
 use crate::access::{detached, list_of_rows};
-use crate::keys::{from_python, key_of, to_python};
-use crate::rows::{Rows, array};
-use numpy::{Element, PyArray1, PyArrayMethods};
+use crate::appending::{self, Appended};
+use crate::columns::parent_number;
+use crate::keys::{from_python, text_of, to_python};
+use crate::rows::Rows;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use sessiontree_core::append::{Change, How};
 use sessiontree_core::branch::Parts;
 use sessiontree_core::fork::Copy;
 use sessiontree_core::header;
-use sessiontree_core::index::{MISSING, ROOT};
 use sessiontree_core::json;
 use sessiontree_core::store::{Backing, Options, Store as Core, Tail};
 use sessiontree_core::{Error, ErrorKind, Row, walk};
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -33,10 +32,10 @@ impl From<Core> for Store {
     }
 }
 
-type Counts = (bool, u64, bool, bool, bool);
+pub(crate) type Counts = (bool, u64, bool, bool, bool);
 type Landmarks = (Option<Row>, Option<Row>, Option<Row>, bool);
 
-fn counts(change: Change) -> Counts {
+pub(crate) fn counts(change: Change) -> Counts {
     (
         change.written,
         change.foreign,
@@ -44,14 +43,6 @@ fn counts(change: Change) -> Counts {
         change.rebuilt,
         change.sealed,
     )
-}
-
-fn parent_number(parent: u32) -> i64 {
-    match parent {
-        ROOT => -1,
-        MISSING => -2,
-        row => i64::from(row),
-    }
 }
 
 #[pymethods]
@@ -97,18 +88,7 @@ impl Store {
     }
 
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = self.with(py, |core| core.report().clone());
-        let dict = PyDict::new(py);
-        dict.set_item("skipped", report.skipped)?;
-        let rows: Vec<(u64, u64, &str)> = report
-            .skipped_lines
-            .iter()
-            .map(|s| (s.line, s.byte, &*s.reason))
-            .collect();
-        dict.set_item("skipped_lines", rows)?;
-        dict.set_item("blank", report.blank)?;
-        dict.set_item("headers", report.headers)?;
-        Ok(dict)
+        self.scan_report(py)
     }
 
     fn tail(&self, py: Python<'_>) -> &'static str {
@@ -142,23 +122,9 @@ impl Store {
         Ok(self.with(py, |core| core.index().find(&key)))
     }
 
-    fn free_ids(&self, py: Python<'_>, random: &[u8]) -> Vec<String> {
-        let mut given = HashSet::new();
-        let drawn = random
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .filter(|one| given.insert(**one));
-        let texts: Vec<String> = drawn
-            .map(|one| format!("{:08x}", u32::from_be_bytes(*one)))
-            .collect();
-        let is_free = |core: &Core, text: &str| core.index().find(&key_of(text)).is_none();
-        self.with(py, |core| {
-            texts
-                .into_iter()
-                .filter(|text| is_free(core, text))
-                .collect()
-        })
+    fn free_ids<'py>(&self, py: Python<'py>, random: &[u8]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let ids = self.with(py, |core| appending::free_ids(core, random));
+        ids.iter().map(|id| text_of(py, id)).collect()
     }
 
     fn owner(&self, py: Python<'_>, row: Row) -> PyResult<Row> {
@@ -324,29 +290,7 @@ impl Store {
     }
 
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let columns = self.long(py, |core, _| {
-            let c = core.index().columns();
-            let kinds = c.kind.iter().map(|&k| k as u8).collect::<Vec<_>>();
-            let roles = c.role.iter().map(|&r| r as u8).collect::<Vec<_>>();
-            let parents = c.parent().map(parent_number).collect::<Vec<_>>();
-            Ok((
-                c.offset.to_vec(),
-                c.length().collect::<Vec<_>>(),
-                parents,
-                kinds,
-                roles,
-                c.time.to_vec(),
-            ))
-        })?;
-        let dict = PyDict::new(py);
-        let (offset, length, parent, kind, role, time) = columns;
-        dict.set_item("offset", frozen(py, offset)?)?;
-        dict.set_item("length", frozen(py, length)?)?;
-        dict.set_item("parent", frozen(py, parent)?)?;
-        dict.set_item("kind", frozen(py, kind)?)?;
-        dict.set_item("role", frozen(py, role)?)?;
-        dict.set_item("timestamp", frozen(py, time)?)?;
-        Ok(dict)
+        self.all_columns(py)
     }
 
     // ---- walks
@@ -468,6 +412,32 @@ impl Store {
         let how = How { strict, sync };
         self.long(py, |core, go_on| core.append(lines, how, go_on))
             .map(counts)
+    }
+
+    #[pyo3(signature = (message, id, leaf, strict, sync, /))]
+    fn append_message<'py>(
+        &self,
+        message: &Bound<'py, PyAny>,
+        id: &str,
+        leaf: Option<Row>,
+        strict: bool,
+        sync: bool,
+    ) -> PyResult<Option<Appended<'py>>> {
+        self.add_message(message, id, leaf, How { strict, sync })
+    }
+
+    #[pyo3(signature = (messages, ids, leaf, times, strict, sync, /))]
+    fn append_messages<'py>(
+        &self,
+        messages: &Bound<'py, PyList>,
+        ids: Vec<Bound<'py, PyString>>,
+        leaf: Option<Row>,
+        times: Option<Vec<String>>,
+        strict: bool,
+        sync: bool,
+    ) -> PyResult<Option<Appended<'py>>> {
+        let how = How { strict, sync };
+        self.add_messages(messages, &ids, leaf, times.as_deref(), how)
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<Counts> {
@@ -596,10 +566,4 @@ fn options(lenient_header: bool, chunk_size: Option<usize>) -> Options {
         ..Options::default()
     };
     chunk_size.map_or(plain, |chunk| Options { chunk, ..plain })
-}
-
-fn frozen<T: Element>(py: Python<'_>, column: Vec<T>) -> PyResult<Bound<'_, PyArray1<T>>> {
-    let array = array(py, column)?;
-    array.readwrite().make_nonwriteable();
-    Ok(array)
 }

@@ -175,6 +175,36 @@ pub fn may_hold_minus_zero(text: &[u8]) -> bool {
         .any(|at| before(at) && after(at + 2))
 }
 
+/// Writes a double as JSON.stringify does: null if it is not finite.
+///
+/// Both languages write the shortest digits that read back as the same double (ECMA-262,
+/// `Number::toString`).
+///
+/// ```
+/// use sessiontree_core::json::write_number;
+/// let mut out = Vec::new();
+/// for number in [1.0, -0.0, 0.1, 1e-7, 1e21, f64::NAN] {
+///     write_number(number, &mut out);
+///     out.push(b' ');
+/// }
+/// assert_eq!(out, b"1 0 0.1 1e-7 1e+21 null ");
+/// ```
+pub fn write_number(number: f64, out: &mut Vec<u8>) {
+    let size = number.abs();
+    let text = if !number.is_finite() {
+        "null".to_owned()
+    } else if number == 0.0 {
+        "0".to_owned()
+    } else if (1e-6..1e21).contains(&size) {
+        number.to_string()
+    } else if size > 1.0 {
+        format!("{number:e}").replace('e', "e+")
+    } else {
+        format!("{number:e}")
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
 #[cfg(test)]
 mod minus_zero {
     use super::may_hold_minus_zero;

@@ -1,0 +1,84 @@
+//! The JSON text of Python values, as `JSON.stringify` writes it.
+//!
+//! What is usual is written here, in one walk that also makes sure of the types. Everything else (a
+//! subclass, a lone surrogate, an integer beyond 64 bits, deep nesting, what has no JSON form) is left
+//! to `sessiontree.jsontext`, which knows all of it and words the errors.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use sessiontree_core::json::write_number;
+use sessiontree_core::splice::quote;
+use std::io::Write;
+
+/// So many containers may lie in each other.
+const DEPTH: u8 = 100;
+
+/// Adds the text of a value to `out`; None if that has to be done elsewhere.
+///
+/// No Python code runs meanwhile, so that nothing changes under the walk: nor is an exception made, but
+/// as the last thing of all, since the collector may run then.
+pub fn write(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
+    write_value(value, out, DEPTH)
+}
+
+fn write_value(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: u8) -> Option<()> {
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        write_text(text, out)
+    } else if let Ok(object) = value.cast_exact::<PyDict>() {
+        write_object(object, out, depth.checked_sub(1)?)
+    } else if let Ok(array) = value.cast_exact::<PyList>() {
+        write_array(array.iter(), out, depth.checked_sub(1)?)
+    } else if let Ok(array) = value.cast_exact::<PyTuple>() {
+        write_array(array.iter(), out, depth.checked_sub(1)?)
+    } else {
+        write_scalar(value, out)
+    }
+}
+
+fn write_text(text: &Bound<'_, PyString>, out: &mut Vec<u8>) -> Option<()> {
+    quote(text.to_str().ok()?.as_bytes(), out);
+    Some(())
+}
+
+fn write_object(object: &Bound<'_, PyDict>, out: &mut Vec<u8>, depth: u8) -> Option<()> {
+    out.push(b'{');
+    for (n, (key, value)) in object.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        write_text(key.cast_exact::<PyString>().ok()?, out)?;
+        out.push(b':');
+        write_value(&value, out, depth)?;
+    }
+    out.push(b'}');
+    Some(())
+}
+
+fn write_array<'py>(
+    items: impl Iterator<Item = Bound<'py, PyAny>>,
+    out: &mut Vec<u8>,
+    depth: u8,
+) -> Option<()> {
+    out.push(b'[');
+    for (n, item) in items.enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        write_value(&item, out, depth)?;
+    }
+    out.push(b']');
+    Some(())
+}
+
+fn write_scalar(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
+    if value.is_none() {
+        out.extend_from_slice(b"null");
+    } else if let Ok(flag) = value.cast_exact::<PyBool>() {
+        out.extend_from_slice(if flag.is_true() { b"true" } else { b"false" });
+    } else if value.is_exact_instance_of::<PyInt>() {
+        write!(out, "{}", value.extract::<i64>().ok()?).ok()?;
+    } else {
+        write_number(value.cast_exact::<PyFloat>().ok()?.value(), out);
+    }
+    Some(())
+}
