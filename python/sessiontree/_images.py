@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _MARK: Final = b"sessiontree-image:"
 # What stands for an image: the SHA-256 of its base64 text, and how long that is.
 _WHOLE_MARK: Final = re.compile(rb"sessiontree-image:([0-9a-f]{64}):([1-9][0-9]*)")
+_PREFIX: Final = _MARK.decode()
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/=]*")
 _TEMPORARY: Final = ".sessiontree-tmp"
 # A link in the place of the folder or of a file is not followed; a pipe is not waited for.
@@ -134,6 +135,15 @@ class Images:
         os.replace(self._place(name), self._place(digest), src_dir_fd=self._fd, dst_dir_fd=self._fd)
         if self._fd is not None:
             os.fsync(self._fd)
+
+
+def is_mark(text: object) -> bool:
+    """Say whether this is a text that stands for an image that was moved out."""
+    return (
+        isinstance(text, str)
+        and text.startswith(_PREFIX)
+        and bool(_WHOLE_MARK.fullmatch(text.encode("utf-8", "replace")))
+    )
 
 
 def _parts(mark: bytes) -> tuple[str, int]:

@@ -2,11 +2,13 @@
 
 import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sessiontree import SessionManager
+from sessiontree.exceptions import SessionWarning
 from sessiontree.export import export_session, format_of, parts, redact
 from sessiontree.export.markdown import contained, fenced
 from sessiontree.export.redact import Redactor
@@ -73,21 +75,84 @@ def test_hostile_markdown_has_no_elements(hostile):
     assert "javascript:" not in "".join(re.findall(r'(?:href|src)="([^"]*)"', drawn))
 
 
-@pytest.mark.parametrize("kind", ["html", "markdown"])
-def test_an_image_that_was_moved_out_says_so(tmp_path, kind):
-    """After `shrink`, what stands in its place says where it is."""
+@pytest.fixture
+def pictured(tmp_path):
+    """A session's file with two images, and the same with the images moved out."""
     from sessiontree.doctor import shrink
 
     session = SessionManager.create("/code", session_dir=tmp_path)
-    data = "iVBORw0KGgoA" + "A" * 2000
-    block = {"type": "image", "mimeType": "image/png", "data": data}
-    session.append_message({"role": "user", "content": [block], "timestamp": 0})
+    for letter in "AB":
+        block = {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgoA" + letter * 2000}
+        session.append_message({"role": "user", "content": [block], "timestamp": 0})
+        source = {"type": "x", "source": {"media_type": "image/png", "data": "QUJD" + letter * 2000}}
+        session.append_custom_entry("deep", {"content": [source]})
+    session.append_message(assistant({"type": "text", "text": "seen"}))
     session.close()
-    assert shrink(session.get_session_file(), at_least=100) == 1
-    with SessionManager.open(session.get_session_file(), read_only=True) as shrunk:
-        text = "".join(parts(shrunk, kind))
-    assert "shrink --restore" in text
-    assert "sessiontree-image:" not in text
+    path = session.get_session_file()
+    whole = tmp_path / "before.jsonl"
+    whole.write_bytes(Path(path).read_bytes())
+    assert shrink(path, at_least=100) == 4
+    return whole, Path(path)
+
+
+def exported(path, output, **options):
+    with SessionManager.open(path, read_only=True) as session:
+        export_session(session, output, **options)
+    return output.read_text("utf-8")
+
+
+@pytest.mark.parametrize("redact", [None, Redactor()])
+@pytest.mark.parametrize("ending", ["html", "md", "jsonl"])
+def test_images_that_were_moved_out_are_exported_as_if_they_were_not(pictured, tmp_path, ending, redact):
+    """What is exported stands alone: it is the same as before the images were moved out."""
+    whole, shrunk = pictured
+    wanted = exported(whole, tmp_path / f"whole.{ending}", redact=redact)
+    assert wanted.count("A" * 2000) == 2
+    before = shrunk.read_bytes()
+    assert exported(shrunk, tmp_path / f"shrunk.{ending}", redact=redact) == wanted
+    assert shrunk.read_bytes() == before
+
+
+@pytest.mark.parametrize("redact", [None, Redactor([r"[0-9a-f]{20,}"])])
+@pytest.mark.parametrize("ending", ["html", "md", "jsonl"])
+@pytest.mark.parametrize("how", ["lost", "changed", "cut"])
+def test_images_that_are_lost_say_so(pictured, tmp_path, ending, redact, how):
+    """In the place of a lost or damaged image stands a sentence, or what stands in the file; the others are shown."""
+    _, shrunk = pictured
+    folder = Path(f"{shrunk}.images")
+    (one,) = [
+        each
+        for each in folder.iterdir()
+        if each.read_text().endswith("A" * 2000) and each.stat().st_size == 2012
+    ]
+    if how == "lost":
+        one.unlink()
+    elif how == "changed":
+        one.write_text("B" * 2012)
+    else:
+        one.write_text("iVBORw0KGgoA")
+    with pytest.warns(SessionWarning, match="^an image that had been moved out of the session could not"):
+        text = exported(shrunk, tmp_path / f"out.{ending}", redact=redact)
+    assert text.count("B" * 2000) == 2
+    assert "iVBORw0KGgoAA" not in text
+    assert ("doctor --read-images" in text) == (ending != "jsonl")
+    assert ("sessiontree-image:" + one.name + ":2012" in text) == (ending == "jsonl")
+
+
+def test_a_picture_that_could_run_is_redacted_after_it_came_back(pictured, tmp_path):
+    """What claims to be an image is looked through as it would have been before it was moved out."""
+    from sessiontree.doctor import shrink
+
+    secret = "AKIA" + "IOSFODNN7EXAMPLE"
+    session = SessionManager.create("/code", session_dir=tmp_path)
+    block = {"type": "image", "mimeType": "image/svg+xml", "data": f"{secret}=" + "A" * 200}
+    session.append_message({"role": "user", "content": [block], "timestamp": 0})
+    session.append_message(assistant({"type": "text", "text": "seen"}))
+    session.close()
+    path = session.get_session_file()
+    assert shrink(path, at_least=100) == 1
+    for ending in ("html", "md", "jsonl"):
+        assert secret not in exported(path, tmp_path / f"svg.{ending}", redact=Redactor())
 
 
 @pytest.mark.parametrize("inner", ["plain", "``` tick", "````\n```\n`````"])

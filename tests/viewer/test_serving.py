@@ -233,6 +233,33 @@ def test_images_are_images(serve, folder, session):
     assert answers[0].body.startswith(b"\x89PNG")
 
 
+def test_images_that_were_moved_out_are_shown(serve, folder, session):
+    """A moved image has its bytes and its place on the page; a lost one is a sentence there and has none."""
+    from sessiontree.doctor import shrink
+
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    for _ in range(2):
+        blocks = [{"type": "image", "mimeType": "image/png", "data": pixel}]
+        session.append_message({"role": "user", "content": blocks, "timestamp": 0})
+    session.close()
+    path = session.get_session_file()
+    assert shrink(path, at_least=10) == 2
+    viewer = serve(folder)
+    at, place = opened(viewer, session)
+    asked = {"stamp": place["state"]["stamp"], "leaf": place["leaf"]}
+    shown = viewer.get(at + "entries", **asked).json
+    assert [text.count("<img") for text in shown[1:]] == [1, 1]
+    answer = viewer.get(at + "image", row=1, part=0)
+    assert (answer.status, answer.body[:4]) == (200, b"\x89PNG")
+    (kept,) = os.listdir(f"{path}.images")
+    os.truncate(os.path.join(f"{path}.images", kept), 20)
+    shown = viewer.get(at + "entries", **asked).json
+    assert [text.count("lost or damaged") for text in shown[1:]] == [1, 1]
+    assert "lost or damaged" in viewer.get(at + "entry", stamp=asked["stamp"], row=1).json
+    assert viewer.get(at + "image", row=1, part=0).status == 404
+    assert viewer.end() == (0, "")
+
+
 def events(viewer, at):
     """Read what the stream of a session tells."""
     with socket.create_connection(("127.0.0.1", viewer.port), timeout=20) as stream:

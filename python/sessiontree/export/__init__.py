@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessiontree.export.moved import MovedOut
     from sessiontree.manager import SessionManager
 
 FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl"}
@@ -22,6 +23,9 @@ def export_session(
     redact: Any = None,
 ) -> None:
     """Write a session to a file, all or nothing.
+
+    Images that `sessiontree.doctor.shrink` moved out are in it as if they had not been moved: what is
+    written stands alone. Those that are lost or damaged are told by a `SessionWarning`.
 
     Args:
         session: the session; it is only read.
@@ -46,11 +50,18 @@ def export_session(
         'hello'
     """
     from sessiontree._native import create_file
+    from sessiontree._warn import warn
+    from sessiontree.exceptions import SessionWarning
+    from sessiontree.export.moved import MovedOut
 
     name = os.fspath(output)
     chosen = format or format_of(name)
-    pieces = parts(session, chosen, leaf_id=leaf_id, redact=redact)
+    moved = MovedOut.of(session)
+    pieces = parts(session, chosen, leaf_id=leaf_id, redact=redact, moved=moved)
     create_file(name, (piece.encode("utf-8", "replace") for piece in pieces))
+    if moved.lost:
+        count = "an image" if moved.lost == 1 else f"{moved.lost:,} images"
+        warn(f"{count} that had been moved out of the session could not be brought back", SessionWarning)
 
 
 def format_of(path: str) -> str:
@@ -66,9 +77,21 @@ def format_of(path: str) -> str:
 
 
 def parts(
-    session: SessionManager, format: str, *, leaf_id: str | None = None, redact: Any = None
+    session: SessionManager,
+    format: str,
+    *,
+    leaf_id: str | None = None,
+    redact: Any = None,
+    moved: MovedOut | None = None,
 ) -> Iterator[str]:
-    """Give the text of an export piece by piece; see `export_session`."""
+    """Give the text of an export piece by piece; see `export_session`.
+
+    ``moved`` brings images back, and counts those that are lost; it is made if left out.
+    """
+    if moved is None:
+        from sessiontree.export.moved import MovedOut
+
+        moved = MovedOut.of(session)
     if leaf_id is None:
         leaf_id = session.get_leaf_id()
     if format == "html":
@@ -76,18 +99,18 @@ def parts(
 
         # No path is asked for: the page shows what it can of parents that form a cycle.
         row = None if leaf_id is None else session.find_row(leaf_id)
-        return html_parts(session, -1 if row is None else row, redact)
+        return html_parts(session, -1 if row is None else row, redact, moved)
     path = session.path_rows(leaf_id).tolist() if leaf_id is not None else []
     if format == "markdown":
         from sessiontree.export.markdown import markdown_parts
 
-        return markdown_parts(session, path, redact)
+        return markdown_parts(session, path, redact, moved)
     if format == "jsonl":
-        return _lines(session, path, redact)
+        return _lines(session, path, redact, moved)
     raise ValueError(f"unknown format {format!r}: use 'html', 'markdown' or 'jsonl'")
 
 
-def _lines(session: SessionManager, path: list[int], redact: Any) -> Iterator[str]:
+def _lines(session: SessionManager, path: list[int], redact: Any, moved: MovedOut) -> Iterator[str]:
     """Give the branch as a session file of its own: header, then the entries, each the child of the one before."""
     from sessiontree import jsontext
 
@@ -95,7 +118,7 @@ def _lines(session: SessionManager, path: list[int], redact: Any) -> Iterator[st
     yield jsontext.dumps(redact(header) if redact else header).decode() + "\n"
     parent = None
     for row in path:
-        entry = session._log.entry(row)  # noqa: SLF001 - rows are the manager's own
+        entry = moved.restore(session._log.entry(row))  # noqa: SLF001 - rows are the manager's own
         if isinstance(entry, dict):
             entry["parentId"] = parent
             parent = entry.get("id")

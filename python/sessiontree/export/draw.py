@@ -10,8 +10,10 @@ import html
 import re
 from typing import TYPE_CHECKING
 
+from sessiontree._images import is_mark
 from sessiontree.export.markdown import is_image
 from sessiontree.export.model import clear
+from sessiontree.export.moved import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,6 +106,8 @@ class Drawer:
         return drawn
 
     def _image(self, item: Item, number: int, part: Part) -> str:
+        if is_mark(part.text):
+            return f"<p>{safe(LOST)}</p>"
         if not is_image(part):
             return f"<pre>{safe(part.text[:200])}</pre>"
         if self._image_address is not None:

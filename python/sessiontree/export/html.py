@@ -23,6 +23,7 @@ from sessiontree.export.outline import Outline
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessiontree.export.moved import MovedOut
     from sessiontree.manager import SessionManager
 
 _CHUNK_ENTRIES = 64
@@ -35,13 +36,16 @@ _WITHOUT_SCRIPT = (
 )
 
 
-def html_parts(session: SessionManager, leaf_row: int, change: Any = None) -> Iterator[str]:
+def html_parts(
+    session: SessionManager, leaf_row: int, change: Any = None, moved: MovedOut | None = None
+) -> Iterator[str]:
     """Give the page piece by piece.
 
     Args:
         session: the session; all its branches are on the page.
         leaf_row: the row of the entry whose branch is shown first; -1 for none.
         change: applied to everything that is shown first; a `Redactor`.
+        moved: brings images back that were moved out.
 
     Raises:
         ImportError: the libraries that draw Markdown and code are not installed.
@@ -54,7 +58,7 @@ def html_parts(session: SessionManager, leaf_row: int, change: Any = None) -> It
     yield f'<main id="entries">{_WITHOUT_SCRIPT}</main>\n{HELP}'
     nodes: list[list[Any]] = []
     texts: list[str] = []
-    for item in items(session, range(len(session.get_entries())), change):
+    for item in items(session, range(len(session.get_entries())), change, moved):
         nodes.append([item.parent, clear(item.kind), item.first_words, clear(item.label), item.id])
         texts.append(drawer.article(item))
         if len(texts) == _CHUNK_ENTRIES or sum(map(len, texts)) > _CHUNK_CHARACTERS:

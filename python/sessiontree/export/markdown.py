@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from sessiontree._images import is_mark
 from sessiontree.export.model import items
+from sessiontree.export.moved import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from sessiontree.export.model import Item, Part
+    from sessiontree.export.moved import MovedOut
     from sessiontree.manager import SessionManager
 
 _TICKS = re.compile(r"`{3,}")
@@ -30,19 +33,22 @@ _FENCE = re.compile(r"(?: {0,3}|\s*(?:[-*+>]|\d+[.)])\s+)(`{3,}|~{3,})(.*)")
 _CODE_OR_TAG = re.compile(r"(`+)(?!`)[\s\S]*?[^`]\1(?!`)|\\[\s\S]|<(?=[A-Za-z/!?])(?!https?://|mailto:)")
 
 
-def markdown_parts(session: SessionManager, rows: Any, change: Any = None) -> Iterator[str]:
+def markdown_parts(
+    session: SessionManager, rows: Any, change: Any = None, moved: MovedOut | None = None
+) -> Iterator[str]:
     """Give the document piece by piece.
 
     Args:
         session: the session.
         rows: the rows to write, in order.
         change: applied to everything that is shown first; a `Redactor`.
+        moved: brings images back that were moved out.
     """
     name, cwd = session.get_session_name() or session.get_session_id(), session.get_cwd()
     if change is not None:
         name, cwd = change.text(name), change.text(cwd)
     yield f"# {_one_line(name)}\n\nSession {_quoted(session.get_session_id())} of {_quoted(cwd)}\n"
-    for item in items(session, rows, change):
+    for item in items(session, rows, change, moved):
         yield shown(_item(item))
 
 
@@ -147,6 +153,8 @@ def fenced(text: str, language: str) -> str:
 
 
 def _image(part: Part) -> str:
+    if is_mark(part.text):
+        return _one_line(LOST)
     if not is_image(part):
         return fenced(part.text[:200], "text")
     return f"![image](data:{part.title};base64,{''.join(part.text.split())})"

@@ -15,11 +15,8 @@ from sessiontree import jsontext
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sessiontree.export.moved import MovedOut
     from sessiontree.manager import SessionManager
-
-# What `sessiontree.doctor.shrink` leaves in the place of an image.
-_MOVED_OUT = "sessiontree-image:"
-_ELSEWHERE = "An image that was moved out of the file; 'sessiontree shrink --restore' brings it back."
 
 _BATCH = 64
 """How many entries are read at once."""
@@ -59,7 +56,7 @@ class Part:
 
     Attributes:
         kind: how it is drawn.
-        text: the text; base64 for an image.
+        text: the text; base64 for an image, or the mark of one that was moved out.
         title: a heading for what is folded (tool name), or the image's media type.
     """
 
@@ -109,13 +106,24 @@ class Item:
         return "\n".join([self.label, *texts])
 
 
-def items(session: SessionManager, rows: Any, change: Any = None) -> Iterator[Item]:
-    """Give the items of some rows; ``change``, a `Redactor`, is applied to what they show first."""
+def items(
+    session: SessionManager, rows: Any, change: Any = None, moved: MovedOut | None = None
+) -> Iterator[Item]:
+    """Give the items of some rows.
+
+    Args:
+        session: the session.
+        rows: the rows.
+        change: applied to what is shown first; a `Redactor`.
+        moved: brings images back that were moved out; else their marks are in their place.
+    """
     log = session._log  # noqa: SLF001 - the pages are drawn from rows, which the manager does not show
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH]
         for row, entry in zip(batch, log.entries(batch), strict=True):
             label = _label(session, entry)
+            if moved is not None:
+                moved.restore(entry)
             if change is None:
                 yield _item(row, log.store.parent(row), entry, label)
             else:
@@ -213,8 +221,6 @@ def _block(block: Any, kind: PartKind, title: str) -> Part:
             arguments = block.get("arguments", {})
             return Part("call", _pretty(arguments), text_of(block.get("name", "")))
         if type_ == "image" and isinstance(block.get("data"), str):
-            if block["data"].startswith(_MOVED_OUT):
-                return Part("plain", _ELSEWHERE)
             return Part("image", block["data"], text_of(block.get("mimeType", "")))
     return Part("json", text_of(block))
 

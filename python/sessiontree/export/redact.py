@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from sessiontree._images import is_mark
 from sessiontree.export.markdown import is_image_data
 
 if TYPE_CHECKING:
@@ -185,8 +186,13 @@ def _replace(pattern: re.Pattern[str], by: str, text: str) -> tuple[str, int]:
 
 
 def _is_image(block: dict[str, Any]) -> bool:
-    """Say whether this is a picture: its base64 is no text, though it may look like a key by chance."""
+    """Say whether this is a picture: its base64 is no text, though it may look like a key by chance.
+
+    So is what stands for one that was moved out.
+    """
     data, kind = block.get("data"), block.get("mimeType")
+    if is_mark(data):
+        return True
     if block.get("type") != "image" or not isinstance(data, str) or not isinstance(kind, str):
         return False
     return is_image_data(kind, data)

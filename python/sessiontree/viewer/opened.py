@@ -23,6 +23,7 @@ from sessiontree.export.draw import Drawer
 from sessiontree.export.html import title_of
 from sessiontree.export.markdown import is_image
 from sessiontree.export.model import clear, items
+from sessiontree.export.moved import MovedOut
 from sessiontree.export.outline import Outline
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ class OpenedSession:
         drawer = Drawer(LONGEST, self._image_address)
         with self._lock:
             rows = self._path(leaf)[max(0, start) : max(0, start) + count].tolist()
-            for item in self._items(rows):
+            for item in self._items(rows, MovedOut.of(self._session)):
                 drawn.append(drawer.article(item))
                 size += len(drawn[-1])
                 if size > _HTML_AT_ONCE:
@@ -296,11 +297,14 @@ class OpenedSession:
 
     def _item(self, row: int) -> Item | None:
         with self._lock:
-            return next(self._items([row]), None) if 0 <= row < len(self._outline) else None
+            if not 0 <= row < len(self._outline):
+                return None
+            return next(self._items([row], MovedOut.of(self._session)), None)
 
-    def _items(self, rows: Sequence[int]) -> Iterator[Item]:
+    def _items(self, rows: Sequence[int], moved: MovedOut | None = None) -> Iterator[Item]:
+        """Give items; images that were moved out are read only where they are shown."""
         for batch in self._batches(rows):
-            yield from items(self._session, batch)
+            yield from items(self._session, batch, moved=moved)
 
     def _batches(self, rows: Iterable[int]) -> Iterator[list[int]]:
         """Cut rows into batches that are few, and short when taken together."""
