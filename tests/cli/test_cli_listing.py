@@ -9,8 +9,11 @@ import threading
 
 import pytest
 from cli_sessions import SAMPLES, user
+from hypothesis import given
+from hypothesis import strategies as st
 from sessiontree import get_default_session_dir
 from sessiontree._native import KeptFiles, Looking
+from sessiontree.cli.listing import _unique_length
 
 
 @pytest.fixture
@@ -451,6 +454,18 @@ def test_the_demo_has_samples(run, home):
     assert "csvtail: the row without a newline" in done.out
     assert "opened thumbs-torn.jsonl: 8 entries, a torn last line left alone" in done.out
     assert "opened notes-version1.jsonl: 15 entries" in done.out
+
+
+@given(st.lists(st.text("ab", max_size=14), max_size=8))
+def test_shown_ids_stay_apart(ids):
+    """As many characters are shown as it takes to tell them apart, and not one more, but eight at least."""
+    length = _unique_length(ids)
+
+    def are_apart(length):
+        return len({id[:length] for id in ids}) == len(set(ids))
+
+    assert are_apart(length)
+    assert length == 8 or (length > 8 and not are_apart(length - 1))
 
 
 @pytest.mark.parametrize("columns", [20, 40, 60, 80, 120, 200])

@@ -153,5 +153,8 @@ def say_json_array(values: Iterable[Any]) -> None:
     before = "["
     for value in values:
         write(f"{before}{json_text(value)}")
+        if before == "[":
+            # A reader has something to do while the rest is made.
+            flush()
         before = ",\n "
     say("]" if before != "[" else "[]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import os
 import time
@@ -36,6 +37,8 @@ _MEASURED = 200
 _ABOUT = 500
 # So many lines are written at once.
 _BLOCK = 50
+# Characters of an id that are shown at least.
+_SHORTEST = 8
 _UNKNOWN = -(1 << 63)
 
 SORTS: dict[str, Callable[[SessionInfo], Any]] = {
@@ -304,13 +307,20 @@ def _cell(title: str, text: str, width: int) -> str:
 
 
 def _unique_length(ids: list[str]) -> int:
-    """How far ids must be shown to stay apart, eight characters at least."""
-    alike = max((_alike(*pair) for pair in itertools.pairwise(sorted(set(ids)))), default=0)
-    return max(8, alike + 1)
+    """How far ids must be shown to stay apart, eight characters at least.
 
-
-def _alike(one: str, other: str) -> int:
-    return len(os.path.commonprefix([one, other]))  # noqa: RUF071 - characters are meant
+    Example:
+        >>> _unique_length(["0198-0001-a", "0198-0001-b", "0198-0001-b"]), _unique_length(["a", "b"])
+        (11, 8)
+    """
+    unique = set(ids)
+    longest = max(map(len, unique), default=0)
+    lengths = range(_SHORTEST, longest)
+    # Ids that are apart stay apart when more of them is shown.
+    apart = bisect.bisect_left(
+        lengths, True, key=lambda length: len({id[:length] for id in unique}) == len(unique)
+    )
+    return _SHORTEST + apart
 
 
 def _row(info: SessionInfo, length: int, now: int, *, everywhere: bool) -> list[str]:
