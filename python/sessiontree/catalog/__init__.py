@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
 
 from sessiontree import _cachedir, paths
 from sessiontree._collector import Paused
-from sessiontree.catalog import _db, _query, _scan, _search, _update
+from sessiontree.catalog import _db, _query, _rank, _scan, _search, _update
 from sessiontree.catalog._found import (
     SESSION,
     SESSION_MODEL,
@@ -277,9 +277,11 @@ class Catalog:
             found = [row[0] for row in self._database.all("PRAGMA integrity_check") if row[0] != "ok"]
             with self._database.writing() as connection:
                 connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
+                ((texts,),) = connection.execute("SELECT count(*) FROM passages")
+                indexed = _rank.indexed(connection)
         except _db.DamagedError as error:
             return [str(error)]
-        return found
+        return found + ([f"the index has {indexed} texts of {texts}"] if indexed != texts else [])
 
     def clear(self) -> None:
         """Remove the catalog's files; the next refresh begins anew."""

@@ -7,7 +7,7 @@ database by name: a process that still had the old file open would take those of
 
 Tables: ``folders`` keeps what a folder looked like (names, sizes, times) when it was last taken in;
 ``sessions`` one row a session file, with what a listing makes of it packed; ``passages`` the texts of entries and ``words`` their full-text
-index; ``spend`` what entries have cost. Paths are bytes, since names of files need not be text.
+index (which holds no text, and no lengths: see `sessiontree.catalog._rank`); ``spend`` what entries have cost. Paths are bytes, since names of files need not be text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sessiontree.paths import make_private_dirs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 MOST: Final = 1 << 62
 """More rows than there are, for SQLite's LIMIT."""
 _BUSY_MS: Final = 60_000
@@ -47,6 +47,9 @@ _ERRNO: Final = {
 FACTS: Final = tuple(field.name for field in fields(Facts))
 """The columns of ``sessions`` that `Facts` fills."""
 
+TOKENS: Final = 'tokenize="unicode61 remove_diacritics 2"'
+"""How texts are cut into words."""
+
 _SCHEMA: Final = f"""
 CREATE TABLE folders (id INTEGER PRIMARY KEY, path BLOB UNIQUE NOT NULL, parent BLOB NOT NULL,
     names BLOB NOT NULL, stats BLOB NOT NULL);
@@ -58,8 +61,7 @@ CREATE INDEX sessions_by_time ON sessions (modified, path);
 CREATE TABLE passages (id INTEGER PRIMARY KEY, session INTEGER NOT NULL, entry TEXT NOT NULL,
     role TEXT NOT NULL, time INTEGER, model TEXT, print INTEGER NOT NULL, text TEXT NOT NULL);
 CREATE INDEX passages_by_session ON passages (session);
-CREATE VIRTUAL TABLE words USING fts5 (text, content='passages', content_rowid='id',
-    tokenize="unicode61 remove_diacritics 2");
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', columnsize=0, {TOKENS});
 CREATE TABLE spend (id INTEGER PRIMARY KEY, session INTEGER NOT NULL, print INTEGER NOT NULL,
     time INTEGER, model TEXT NOT NULL, input REAL NOT NULL, output REAL NOT NULL,
     cache_read REAL NOT NULL, cache_write REAL NOT NULL, cost REAL NOT NULL);

@@ -21,6 +21,11 @@ _UNSPACED: Final = re.compile(
 )
 _BEFORE, _AFTER = 60, 140
 _SNIPPET: Final = 400
+_LOOKED_AT: Final = 100
+"""Hits in a text, of which the best place is chosen."""
+_PHRASES: Final = 50
+_APART: Final = r"[\x00-/:-@\[-`{-\x7f]"
+"""What is between words in ASCII."""
 START, END = "\x02", "\x03"
 
 Marks = tuple[tuple[int, int], ...]
@@ -35,12 +40,15 @@ class Query:
         wanted: texts that must occur besides, in lower case.
         unwanted: texts that must not occur, in lower case.
         pattern: a regular expression that must match.
+        words: a pattern for each phrase of ``match``, for texts in lower case; none if there is a phrase in
+            other letters than ASCII's.
     """
 
     match: str = ""
     wanted: list[str] = field(default_factory=list)
     unwanted: list[str] = field(default_factory=list)
     pattern: re.Pattern[str] | None = None
+    words: list[re.Pattern[str]] = field(default_factory=list)
 
     def fits(self, text: str) -> bool:
         """Whether a text has what the index cannot tell."""
@@ -50,6 +58,45 @@ class Query:
             return True
         lower = text.lower()
         return all(w in lower for w in self.wanted) and not any(u in lower for u in self.unwanted)
+
+    def excerpt(self, text: str) -> tuple[str, Marks] | None:
+        """The words around the hits of the index, where most phrases are near each other.
+
+        None if it takes the index to see where they are: beside other letters than ASCII's.
+        """
+        lower = text.lower()
+        hits = self._places(lower) if len(lower) == len(text) else []
+        if not hits:
+            return None
+        best = max(range(len(hits)), key=lambda at: self._count_near(hits, at))
+        start, end, _ = hits[best]
+        left, right = start - _BEFORE, min(end, start + _SNIPPET) + _AFTER
+        return _cut(text, left, right, [hit[:2] for hit in hits if left <= hit[0] < right])
+
+    def _places(self, text: str) -> list[tuple[int, int, int]]:
+        """Start, end and number of the phrases in a text, in their order, the longest first."""
+        hits = []
+        most = _LOOKED_AT // (len(self.words) or 1)
+        for number, pattern in enumerate(self.words):
+            at = count = 0
+            while count < most and (hit := pattern.search(text, at)):
+                start, at = hit.span()
+                # Here, since a pattern that begins with a letter is found much faster.
+                if start and (text[start - 1].isalnum() or not text[start - 1].isascii()):
+                    at = start + 1
+                else:
+                    hits.append((start, at, number))
+                    count += 1
+        return sorted(hits, key=lambda hit: (hit[0], -hit[1]))
+
+    def _count_near(self, hits: list[tuple[int, int, int]], at: int) -> int:
+        """How many phrases there are in the words behind a hit."""
+        until, numbers = hits[at][0] + _AFTER, set()
+        for start, _, number in hits[at:]:
+            if start >= until:
+                break
+            numbers.add(number)
+        return len(numbers)
 
     def place(self, text: str) -> tuple[int, int]:
         """Where the first hit is, if the index was not asked."""
@@ -121,12 +168,28 @@ def _of_words(text: str, *, prefix: bool) -> Query:
 def _checked(query: Query, text: str, groups: list[list[str]], excluded: list[str]) -> Query:
     if not groups and not query.wanted:
         raise ValueError(f"nothing to search for: {text!r} has no word that must occur")
+    if groups:
+        query.words = _words([phrase for group in groups for phrase in group])
     query.match = " AND ".join(f"({' OR '.join(group)})" for group in groups)
     if query.match and excluded:
         query.match = f"({query.match}) NOT ({' OR '.join(excluded)})"
     elif excluded:
         query.unwanted += [term.strip('" *').lower() for term in excluded]
     return query
+
+
+def _words(phrases: list[str]) -> list[re.Pattern[str]]:
+    """What finds phrases of FTS5; the index takes all but letters and digits for what is between words."""
+    if len(phrases) > _PHRASES or not all(map(str.isascii, phrases)):
+        return []
+    return [
+        re.compile(
+            f"{_APART}+".join(re.findall("[a-z0-9]+", phrase.lower()))
+            + ("[a-z0-9]*" if phrase[-1] == "*" else "")
+            + rf"(?={_APART}|\Z)"
+        )
+        for phrase in phrases
+    ]
 
 
 def _is_indexed(term: str) -> bool:
@@ -142,10 +205,18 @@ def _fts(term: str, *, prefix: bool) -> str:
 def around(text: str, start: int, end: int) -> tuple[str, Marks]:
     """Cut the surroundings of a hit out, on one line, and say where the hit is in them."""
     end = min(end, start + _SNIPPET)
-    left, right = max(0, start - _BEFORE), min(len(text), end + _AFTER)
-    before, hit, after = text[left:start], text[start:end], text[end:right]
-    marked = f"{'…' if left else ''}{before}{START}{hit}{END}{after}{'…' if right < len(text) else ''}"
-    return unmarked(marked)
+    return _cut(text, start - _BEFORE, end + _AFTER, [(start, end)])
+
+
+def _cut(text: str, left: int, right: int, spans: list[tuple[int, int]]) -> tuple[str, Marks]:
+    left, right = max(0, left), min(len(text), right)
+    pieces, at = ["…" if left else ""], left
+    for start, end in spans:
+        if start >= at:
+            pieces += text[at:start], START, text[start : min(end, right)], END
+            at = min(end, right)
+    pieces += text[at:right], "…" if right < len(text) else ""
+    return unmarked("".join(pieces))
 
 
 def unmarked(snippet: str) -> tuple[str, Marks]:

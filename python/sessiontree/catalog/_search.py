@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from sessiontree.catalog import _db, _query, _texts
+from sessiontree.catalog import _db, _query, _rank, _texts
 from sessiontree.catalog._found import Hit, Where, time_of
 
 if TYPE_CHECKING:
@@ -20,11 +21,18 @@ _BATCH: Final = 400
 _FROM: Final = "passages p JOIN sessions s ON s.key = p.session"
 _SHOWN: Final = (
     "SELECT p.id, s.path, s.id, ifnull(s.name, substr(s.first_message, 1, 200)), s.cwd, p.entry, p.role, "
-    f"p.time, p.model, p.text FROM {_FROM} WHERE p.id = ?"
+    f"p.time, p.model, p.text FROM {_FROM} WHERE p.id IN "
 )
-_SNIPPET: Final = (
-    f"SELECT snippet(words, 0, '{_query.START}', '{_query.END}', '…', 24) FROM words "
-    "WHERE words MATCH ? AND rowid = ?"
+_RANKED: Final = (
+    f"SELECT words.rowid AS id, {_rank.SCORE} AS score FROM words{{joins}} "
+    "WHERE words MATCH ? AND {where} ORDER BY score, words.rowid LIMIT ?"
+)
+_JOINS: Final = " JOIN passages p ON p.id = words.rowid JOIN sessions s ON s.key = p.session"
+# The index holds no texts to take snippets from: those that are shown are put into one of their own.
+_INDEX: Final = f"CREATE VIRTUAL TABLE temp.excerpts USING fts5 (text, columnsize=0, {_db.TOKENS})"
+_SNIPPETS: Final = (
+    f"SELECT rowid, snippet(excerpts, 0, '{_query.START}', '{_query.END}', '…', 24) FROM temp.excerpts "
+    "WHERE excerpts MATCH ?"
 )
 
 
@@ -60,56 +68,105 @@ class Search:
         with self._database.reading() as connection:
             connection.execute("BEGIN")
             try:
-                ids = self._ids(connection, by_time=by_time)
-                return [self._hit(connection, id) for id in self._first(ids)]
+                ids = list(self._first(self._found(connection, by_time=by_time)))
+                return [hit for hits in _batches(ids) for hit in self._hits(connection, hits)]
             finally:
-                connection.execute("COMMIT")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def _first(self, found: Iterator[_Found]) -> Iterator[int]:
         """As many as are wanted; of entries that forks share only the first, if so wanted."""
         seen: set[tuple[int, str]] = set()
         given = 0
+        if self._limit <= 0:
+            return
         for id, print, role in found:
-            if given >= self._limit:
-                return
             if self._every_copy or (print, role) not in seen:
                 seen.add((print, role))
                 given += 1
                 yield id
+                if given >= self._limit:
+                    return
 
-    def _ids(self, connection: sqlite3.Connection, *, by_time: bool) -> Iterator[_Found]:
+    def _found(self, connection: sqlite3.Connection, *, by_time: bool) -> Iterator[_Found]:
         """Give id, print and role of all that is found, in their order."""
-        match, order = self._query.match, "p.time DESC, p.id DESC"
-        if match:
-            order = order if by_time else "words.rank"
-            sql = (
-                "SELECT p.id, p.print, p.role FROM words JOIN passages p ON p.id = words.rowid "
-                f"JOIN sessions s ON s.key = p.session WHERE words MATCH ? AND {self._where} ORDER BY {order}"
-            )
-            rows = connection.execute(sql, (match, *self._where.arguments))
-        else:
-            sql = f"SELECT p.id, p.print, p.role FROM {_FROM} WHERE {self._where} ORDER BY {order}"
-            rows = connection.execute(sql, self._where.arguments)
-        if match and not self._query.wanted and not self._query.unwanted:
+        is_ranked = self._query.match and not by_time
+        rows = self._ranked(connection) if is_ranked else self._by_time(connection)
+        if self._query.match and not self._query.wanted and not self._query.unwanted:
             return rows
         return self._fitting(connection, rows)
 
-    def _fitting(self, connection: sqlite3.Connection, rows: sqlite3.Cursor) -> Iterator[_Found]:
+    def _by_time(self, connection: sqlite3.Connection) -> Iterator[_Found]:
+        match, tables, condition = self._query.match, _FROM, ""
+        if match:
+            tables, condition = f"words{_JOINS}", "words MATCH ? AND "
+        sql = (
+            f"SELECT p.id, p.print, p.role FROM {tables} WHERE {condition}{self._where} "
+            "ORDER BY p.time DESC, p.id DESC"
+        )
+        return connection.execute(sql, [*([match] if match else []), *self._where.arguments])
+
+    def _ranked(self, connection: sqlite3.Connection) -> Iterator[_Found]:
+        """The best first: some more than are wanted, and if these do not do, many more.
+
+        Sorting all that common words find, and looking at their rows, takes longer than finding them.
+        """
+        joins = _JOINS if self._where.conditions else ""
+        ranked = _RANKED.format(joins=joins, where=self._where)
+        sql = (
+            f"SELECT p.id, p.print, p.role FROM ({ranked}) r JOIN passages p ON p.id = r.id "
+            "ORDER BY r.score, r.id"
+        )
+        arguments = (_rank.factor(connection), self._query.match, *self._where.arguments)
+        given, most = 0, min(self._limit + self._limit // 4 + 14, _db.MOST)
+        while True:
+            rows = connection.execute(sql, (*arguments, most)).fetchall()
+            yield from rows[given:]
+            if len(rows) < most:
+                return
+            given, most = most, min(most * 8, _db.MOST)
+
+    def _fitting(self, connection: sqlite3.Connection, rows: Iterator[_Found]) -> Iterator[_Found]:
         """Those whose texts have what the index cannot tell."""
-        while batch := rows.fetchmany(_BATCH):
+        while batch := list(islice(rows, _BATCH)):
             places = ", ".join("?" * len(batch))
             sql = f"SELECT id, text FROM passages WHERE id IN ({places})"
             texts = dict(connection.execute(sql, [row[0] for row in batch]))
             yield from (row for row in batch if self._query.fits(texts[row[0]]))
 
-    def _hit(self, connection: sqlite3.Connection, id: int) -> Hit:
-        row: Any = connection.execute(_SHOWN, (id,)).fetchone()
-        if self._query.match:
-            (marked,) = connection.execute(_SNIPPET, (self._query.match, id)).fetchone()
-            snippet, marks = _query.unmarked(marked)
-        else:
-            snippet, marks = _query.around(row[9], *self._query.place(row[9]))
-        name = " ".join(row[3].split())[:80]
-        return Hit(
-            os.fsdecode(row[1]), row[2], name, row[4], row[5], row[6], time_of(row[7]), row[8], snippet, marks
-        )
+    def _hits(self, connection: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Hit]:
+        places = ", ".join("?" * len(ids))
+        rows: dict[int, Any] = {row[0]: row for row in connection.execute(f"{_SHOWN}({places})", ids)}
+        snippets = self._snippets(connection, [(id, rows[id][9]) for id in ids])
+        for id in ids:
+            row, (snippet, marks) = rows[id], snippets[id]
+            name = " ".join(row[3].split())[:80]
+            time = time_of(row[7])
+            yield Hit(os.fsdecode(row[1]), row[2], name, row[4], row[5], row[6], time, row[8], snippet, marks)
+
+    def _snippets(
+        self, connection: sqlite3.Connection, texts: list[tuple[int, str]]
+    ) -> dict[int, tuple[str, _query.Marks]]:
+        if not self._query.match:
+            return {id: _query.around(text, *self._query.place(text)) for id, text in texts}
+        seen = {id: self._query.excerpt(text) for id, text in texts}
+        made = {id: excerpt for id, excerpt in seen.items() if excerpt is not None}
+        rest = [(id, text) for id, text in texts if seen[id] is None]
+        return made | self._excerpts(connection, rest) if rest else made
+
+    def _excerpts(
+        self, connection: sqlite3.Connection, texts: list[tuple[int, str]]
+    ) -> dict[int, tuple[str, _query.Marks]]:
+        connection.execute("SAVEPOINT excerpts")
+        try:
+            connection.execute(_INDEX)
+            connection.executemany("INSERT INTO temp.excerpts (rowid, text) VALUES (?, ?)", texts)
+            rows = connection.execute(_SNIPPETS, (self._query.match,)).fetchall()
+        finally:
+            connection.execute("ROLLBACK TO excerpts")
+            connection.execute("RELEASE excerpts")
+        return {id: _query.unmarked(snippet) for id, snippet in rows}
+
+
+def _batches(ids: list[int]) -> Iterator[list[int]]:
+    return (ids[start : start + _BATCH] for start in range(0, len(ids), _BATCH))

@@ -20,6 +20,7 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from sessiontree.catalog import _rank
 from sessiontree.catalog._db import FACTS
 from sessiontree.catalog._facts import Facts, NotASessionError, Passage, Spend
 from sessiontree.catalog._found import packed
@@ -57,9 +58,7 @@ _UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COL
 _SELECT: Final = (
     f"SELECT key, file_identity, size, mtime_ns, seal, {', '.join(FACTS)} FROM sessions WHERE path = ?"
 )
-_PASSAGES: Final = (
-    "INSERT INTO passages (session, entry, role, time, model, print, text) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
+_PASSAGES: Final = "INSERT INTO passages (id, session, entry, role, time, model, print, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _values = attrgetter(*(field.name for field in fields(Facts)))
 _SPENDS: Final = (
     "INSERT INTO spend (session, print, time, model, input, output, cache_read, cache_write, cost) "
@@ -236,7 +235,10 @@ def _write(
 ) -> None:
     if passages:
         (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM passages").fetchone()
-        connection.executemany(_PASSAGES, [(key, *passage) for passage in passages])
+        ids = _rank.ids(last, (passage.text for passage in passages))
+        connection.executemany(
+            _PASSAGES, [(id, key, *passage) for id, passage in zip(ids, passages, strict=True)]
+        )
         connection.execute(
             "INSERT INTO words (rowid, text) SELECT id, text FROM passages WHERE id > ?", (last,)
         )
