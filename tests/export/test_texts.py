@@ -1,5 +1,7 @@
 """Markdown, lines of a branch, and what is taken out of all of them."""
 
+import gc
+import os
 import re
 import time
 from pathlib import Path
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sessiontree import SessionManager
 from sessiontree.exceptions import SessionWarning
-from sessiontree.export import export_session, format_of, parts, redact
+from sessiontree.export import export_session, format_of, parts, patterns, redact
 from sessiontree.export.markdown import contained, fenced
 from sessiontree.export.redact import Redactor
 
@@ -348,3 +350,91 @@ def test_nesting_has_no_limit_for_redaction():
     while isinstance(copy, list):
         copy = copy[0]
     assert copy.startswith("[redacted: ")
+
+
+@pytest.mark.parametrize("own", [[r"[0-9a-f]{4,}"], ["[A-Za-z]+"], [r"[^\W_]"]])
+def test_a_pattern_that_matches_everything_leaves_a_session(talk, tmp_path, own):
+    """Ids, references to them and the words of the format stay: the branch has its tree and no finding."""
+    from sessiontree.doctor import check
+
+    talk.append_context_edit(talk.get_branch()[1]["id"], None)
+    talk.branch_with_summary(talk.get_branch()[1]["id"], "left")
+    talk.append_message(assistant({"type": "toolCall", "id": "call_abcdef", "name": "t", "arguments": {}}))
+    result = {
+        "role": "toolResult",
+        "toolCallId": "call_abcdef",
+        "toolName": "t",
+        "content": [],
+        "isError": False,
+    }
+    talk.append_message({**result, "timestamp": 0})
+    talk.append_label_change(talk.get_branch()[0]["id"], "kept")
+    before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
+    export_session(talk, before)
+    export_session(talk, after, redact=Redactor(own))
+    for path in (before, after):
+        path.chmod(0o600)
+        assert check(path).findings == ()
+    old, new = (SessionManager.open(path, read_only=True).get_entries() for path in (before, after))
+    for name in ("id", "parentId", "targetId", "firstKeptEntryId", "fromId", "type"):
+        assert [entry.get(name) for entry in new] == [entry.get(name) for entry in old]
+    roles = [[entry.get("message", {}).get(name) for name in ("role", "toolCallId")] for entry in old]
+    assert [[entry.get("message", {}).get(name) for name in ("role", "toolCallId")] for entry in new] == roles
+    assert "[redacted: own pattern]" in after.read_text()
+
+
+def test_ids_elsewhere_and_odd_ones_are_texts():
+    """Only where the format has an id does it stay; an argument of that name, or an id that is none, does not."""
+    secret = "s3cret-42"
+    block = {
+        "type": "toolCall",
+        "id": secret,
+        "arguments": {"id": secret, "targetId": secret, "type": secret},
+    }
+    entry = {"type": secret, "id": [secret], "message": {"role": secret, "content": [block, secret, None]}}
+    copy = Redactor([r"s3cret-\d+"])(entry)
+    assert copy["message"]["content"][0]["id"] == secret
+    copy["message"]["content"][0]["id"] = ""
+    assert secret not in str(copy)
+    for odd in (
+        {"message": {"content": {"a": 1}}},
+        {"message": None, "content": "x", "replacement": []},
+        [],
+        None,
+    ):
+        assert Redactor(["q"])(odd) == odd
+
+
+def test_a_pattern_that_takes_for_ever_is_named(talk, tmp_path, monkeypatch):
+    """The export ends with the pattern in its error, and writes nothing; the redactor goes on with other texts."""
+    monkeypatch.setattr(patterns, "SECONDS", 0.5)
+    talk.append_message(user("a" * 60))
+    redactor = Redactor(["another", "(a+)+b"])
+    path = tmp_path / "out.md"
+    with pytest.raises(
+        ValueError, match=r"the pattern '\(a\+\)\+b' takes longer than 0.5 seconds for a text of 60 "
+    ):
+        export_session(talk, path, redact=redactor)
+    assert os.listdir(tmp_path) == []
+    assert redactor.text("another aab") == "[redacted: own pattern] [redacted: own pattern]"
+
+
+def test_a_pattern_whose_process_dies_is_named():
+    """What ends the process from outside is told, too."""
+    looked_for = patterns.Patterns(["x"], "-")
+    assert looked_for.subn("axb") == ("a-b", 1)
+    looked_for._process.kill()
+    with pytest.raises(ValueError, match="its process has ended"):
+        looked_for.subn("x")
+    assert looked_for.subn("x\ud800\0x") == ("-\ud800\0-", 2)
+
+
+def test_nothing_is_left_of_the_process():
+    """When the redactor is gone, so is the process; without own patterns, or texts, there is none."""
+    looked_for = patterns.Patterns(["x"], "-")
+    assert (looked_for.subn(""), looked_for._process) == (("", 0), None)
+    looked_for.subn("x")
+    process = looked_for._process
+    del looked_for
+    gc.collect()
+    assert process.returncode is not None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "patterns",
     multiple=True,
     metavar="REGEX",
-    help="Take out what matches this, too; repeatable, implies --redact.",
+    help="Take out what matches this, too, in ten seconds a text at most; repeatable, implies --redact.",
 )
 @_place.json_option
 def command(

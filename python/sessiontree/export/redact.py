@@ -3,7 +3,8 @@
 What is called a password, a secret or a key is one, whatever it looks like. The other patterns are those
 of the detect-secrets project, which keeps them up to date; own patterns come on top. Redaction works on
 the texts of an entry, of its labels and of the session's header, before anything is drawn, so that all
-formats show the same. Only what entries are tied together by stays: their ids.
+formats show the same. What makes them a session stays, whatever a pattern matches: ids and what refers to
+them, and the words of the format.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sessiontree._images import is_mark
-from sessiontree.export.markdown import is_image_data
+from sessiontree.export.patterns import Patterns
+from sessiontree.export.structure import KEYS, is_image, restore_structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,8 +64,6 @@ _OWN = (
 )
 
 
-_TIES = ("id", "parentId")
-
 # What is called a password is one, whatever it looks like: the name and the sign before it stay.
 _NAMES = r"""(?:password|passwd|passphrase|secret|api[_-]?key|private[_-]?key|secret[_-]?(?:access[_-]?)?key|
     (?:access|auth|refresh|id|bearer)token|[_-]token)"""
@@ -83,7 +82,8 @@ class Redactor:
     r"""Replaces secrets in entries by ``[redacted: what]``.
 
     Args:
-        patterns: further regular expressions, as text.
+        patterns: further regular expressions, as text. Each may take ten seconds for one text, in a process
+            of their own; then a ValueError names it.
 
     Raises:
         ValueError: a pattern is no regular expression, or matches the empty text.
@@ -95,22 +95,23 @@ class Redactor:
     """
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
-        own = [("own pattern", _compiled(pattern)) for pattern in patterns]
-        fixed = [(name, re.compile(pattern)) for name, pattern in _OWN]
-        self._own = [*own, *fixed]
+        self._patterns = Patterns(patterns, "[redacted: own pattern]")
+        self._own = [(name, re.compile(pattern)) for name, pattern in _OWN]
         self._rules = _rule_set()
         self._keys: dict[str, str] = {}
         self.count = 0
 
     def __call__(self, entry: Any) -> Any:
-        """Give a copy of an entry, or of a header, without secrets; its ``id`` and ``parentId`` stay."""
+        """Give a copy of an entry, or of a header, without secrets; ids, and what refers to them, stay."""
         copy = self._value(entry)
         if isinstance(entry, dict):
-            copy.update((name, entry[name]) for name in _TIES if name in entry)
+            restore_structure(copy, entry)
         return copy
 
     def text(self, text: str) -> str:
         """Give a text without secrets."""
+        text, count = self._patterns.subn(text)
+        self.count += count
         for name, pattern in self._own:
             text, count = pattern.subn(f"[redacted: {name}]", text)
             self.count += count
@@ -140,7 +141,7 @@ class Redactor:
                 container[key] = self._named(key, value)
             elif isinstance(value, dict):
                 container[key] = copy = self._with_keys(value)
-                kept = ("data",) if _is_image(copy) else ()
+                kept = ("data",) if is_image(copy) else ()
                 work.extend((copy, name) for name in copy if name not in kept)
             elif isinstance(value, list):
                 container[key] = items = list(value)
@@ -153,7 +154,7 @@ class Redactor:
         for key, member in value.items():
             name = self._keys.get(key)
             if name is None:
-                name = self.text(key)
+                name = key if key in KEYS else self.text(key)
                 if len(self._keys) < _MOST_KEYS:
                     self._keys[key] = name
             while name in copy:
@@ -183,29 +184,6 @@ def _replace(pattern: re.Pattern[str], by: str, text: str) -> tuple[str, int]:
                 parts += [text[done : found.start()], by]
                 done, count = whole.end(), count + 1
     return "".join([*parts, text[done:]]), count
-
-
-def _is_image(block: dict[str, Any]) -> bool:
-    """Say whether this is a picture: its base64 is no text, though it may look like a key by chance.
-
-    So is what stands for one that was moved out.
-    """
-    data, kind = block.get("data"), block.get("mimeType")
-    if is_mark(data):
-        return True
-    if block.get("type") != "image" or not isinstance(data, str) or not isinstance(kind, str):
-        return False
-    return is_image_data(kind, data)
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
-    if compiled.fullmatch(""):
-        raise ValueError(f"the pattern {pattern!r} matches nothing at all, and so everywhere")
-    return compiled
 
 
 def _rule_set() -> list[tuple[str, re.Pattern[str]]]:
