@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sessiontree import get_default_session_dir
 from sessiontree._native import KeptFiles, Looking
+from sessiontree.cli._text import _words
 from sessiontree.cli.listing import _unique_length
 
 
@@ -466,6 +468,12 @@ def test_shown_ids_stay_apart(ids):
 
     assert are_apart(length)
     assert length == 8 or (length > 8 and not are_apart(length - 1))
+
+
+@given(st.text(st.sampled_from("ab  \n\t\x1c\x1f\xa0ü語"), max_size=20))
+def test_blanks_between_words_become_one(text):
+    """Only what a terminal takes for blanks is one, in any writing."""
+    assert _words(text).strip(" ") == re.sub(r"[\t\n\r\x0b\x0c ]+", " ", text).strip(" ")
 
 
 @pytest.mark.parametrize("columns", [20, 40, 60, 80, 120, 200])

@@ -14,6 +14,8 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 # Letters of the West, Greek and Cyrillic ones, signs and drawings: each has one cell.
 _NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u205e\u2500-\u25fc]*")
 _BLANKS = re.compile(r"[\t\n\r\x0b\x0c ]+")
+# What only `str.split` takes for blanks.
+_SEPARATORS = re.compile("[\x1c-\x1f]")
 # A preview never looks further into a text than this, whatever its length: blanks at its beginning, blanks in
 # between, and characters without a width of their own take some.
 _LOOK = 400
@@ -39,6 +41,8 @@ def safe(text: str, *, keep: str = "\n\t") -> str:
         >>> safe("\x1b[2Jgone")
         '\\x1b[2Jgone'
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _UNSAFE.sub(lambda m: m[0] if m[0] in keep else escape(m[0]), text)
 
 
@@ -54,10 +58,17 @@ def one_line(text: str, width: int) -> str:
         return text.strip(" ")
     look = _LOOK + 4 * max(0, width)
     start = text[:look].lstrip() or text[:_LEADING].lstrip()[:look]
-    line = safe(_BLANKS.sub(" ", start), keep="").rstrip()
+    line = safe(_words(start), keep="").rstrip()
     # No character is of more than two cells: most lines need not be measured.
     cut = len(text) > look or (2 * len(line) > width and cell_len(line) > width)
     return fit(line, width) if cut else line
+
+
+def _words(text: str) -> str:
+    """Put one blank between words; other writing has blanks of its own that stay."""
+    if text.isascii() and not _SEPARATORS.search(text):
+        return " ".join(text.split())
+    return _BLANKS.sub(" ", text)
 
 
 def fit(line: str, width: int) -> str:
@@ -66,8 +77,8 @@ def fit(line: str, width: int) -> str:
         return ""
     if _NARROW.fullmatch(line):
         return f"{line[: width - 1].rstrip()}…"
-    # No character is of more than two cells and none that counts of less than a quarter.
-    line = line[: 4 * width]
+    # No character is of more than two cells and none that counts of less than a quarter; most have one at least.
+    line = line[: width if cell_len(line[:width]) >= width else 4 * width]
     return f"{_rich_cells().set_cell_size(line, min(width, cell_len(line) + 1) - 1).rstrip()}…"
 
 

@@ -55,7 +55,7 @@ def age(ms: int, now_ms: int) -> str:
 def minute(ms: int | None) -> str:
     """Give a time as a local date with hours and minutes, ``?`` for one that is not known."""
     try:
-        return "?" if ms is None else dt.datetime.fromtimestamp(ms / 1000).strftime("%Y-%m-%d %H:%M")  # noqa: DTZ006
+        return "?" if ms is None else dt.datetime.fromtimestamp(ms / 1000).isoformat(" ", "minutes")  # noqa: DTZ006
     except (OverflowError, ValueError, OSError):
         return "?"
 
