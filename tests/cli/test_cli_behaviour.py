@@ -1,5 +1,6 @@
 """How the program behaves: errors, exit codes, pipes, interrupts, colours, missing extras."""
 
+import gc
 import os
 import pty
 import select
@@ -282,3 +283,16 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert (out, "50 %" in err, err.endswith("\r")) == ("", True, True)
     assert err.split("\r")[-2].strip() == ""
+
+
+def test_the_collector_is_on_again(run):
+    """The program imports itself without the collector, and leaves what is there alone; a caller's is not touched."""
+    code = (
+        "import gc, sys; from sessiontree.cli import main; sys.argv[1:] = ['--version']; main(); "
+        "print(gc.isenabled(), gc.get_freeze_count() > 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-2:] == ["True", "True"]
+    frozen = gc.get_freeze_count()
+    assert run("--version").code == 0
+    assert (gc.isenabled(), gc.get_freeze_count()) == (True, frozen)
