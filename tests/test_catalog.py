@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sessiontree import SessionManager, paths
-from sessiontree.catalog import Catalog, catalog_path
+from sessiontree.catalog import Catalog, _scan, catalog_path
 from sessiontree.listing import list_all_sessions
 from strategies import damaged, doubles, strings, values
 
@@ -331,14 +331,14 @@ def test_what_cannot_be_read_is_not_gone(root, catalog, monkeypatch):
     """A folder or file that gives an error keeps its sessions, is reported, and is looked at again."""
     path = write(root / "--x--" / "a.jsonl", header(), entry("1", "tea"))
     catalog.refresh([root])
-    scandir, troubles = os.scandir, []
+    look_at, troubles = _scan.look_at, []
 
     def failing(folder):
         if str(folder).endswith("--x--"):
             raise PermissionError(13, "Permission denied", folder)
-        return scandir(folder)
+        return look_at(folder)
 
-    monkeypatch.setattr(os, "scandir", failing)
+    monkeypatch.setattr(_scan, "look_at", failing)
     report = catalog.refresh([root], on_error=lambda *what: troubles.append(what[0]))
     assert (report.complete, report.failed, troubles) == (False, 1, [str(root / "--x--")])
     monkeypatch.undo()
@@ -580,3 +580,39 @@ def test_a_catalog_that_cannot_be_made_is_an_os_error(tmp_path):
     (tmp_path / "folder.db").mkdir()
     with pytest.raises(OSError, match="folder"), Catalog(tmp_path / "folder.db") as catalog:
         catalog.refresh([tmp_path])
+
+
+def test_a_look_shows_what_stat_shows(root):
+    """Names, sizes, times and inodes are those of `os.stat`, through links, on several threads too."""
+    for n in range(1200):
+        (root / f"{n}.jsonl").write_bytes(b"x" * n)
+    os.utime(root / "0.jsonl", ns=(-5_000_000_001, -5_000_000_001))
+    (root / "notes.txt").write_text("")
+    (root / "folder").mkdir()
+    (root / "folder.jsonl").mkdir()
+    if os.name != "nt":
+        (root / "link.jsonl").symlink_to(root / "7.jsonl")
+        (root / "nothing.jsonl").symlink_to(root / "none")
+        (root / "loop.jsonl").symlink_to(root / "loop.jsonl")
+        (root / "linked").symlink_to(root / "folder")
+    names, stats, count, folders, failed = _scan.look_at(str(root))
+    files = _scan.Look(names, stats).files()
+    links = {"link.jsonl": "7.jsonl", "loop.jsonl": ""}
+    for name, found in files.items():
+        if name == "loop.jsonl":
+            assert found == (0, 0, 0)
+            continue
+        stat = os.stat(root / links.get(name, name))
+        assert found == (stat.st_size, stat.st_mtime_ns % 2**64, stat.st_ino if os.name != "nt" else 0)
+    wanted = {path.name for path in root.glob("*.jsonl")} - {"nothing.jsonl"}
+    assert set(files) == wanted
+    assert count == len(wanted)
+    assert sorted(folders) == sorted(
+        str(root / name) for name in ("folder", "linked") if (root / name).is_dir()
+    )
+    assert [path for path, _ in failed] == [str(root / name) for name in files if name == "loop.jsonl"]
+    assert all(isinstance(error, OSError) and error.filename == path for path, error in failed)
+    with pytest.raises(FileNotFoundError):
+        _scan.look_at(str(root / "none"))
+    with pytest.raises(NotADirectoryError):
+        _scan.look_at(str(root / "notes.txt"))

@@ -505,6 +505,15 @@ class SessionInfo:
     def mtime_ns(self) -> int:
         """The file's time in nanoseconds since 1970."""
 
+def look_at(
+    folder: str | PathLike[str],
+) -> tuple[bytes, bytes, int, list[str], list[tuple[str, OSError]]]:
+    """Look at a folder's session files; OSError if the folder cannot be read.
+
+    Gives their names with NUL between them, (size, mtime in ns, inode) of each as native uint64, how many
+    they are, the folders and links beside them, and files that cannot be looked at: all 0 in their place.
+    """
+
 def pack_info(info: SessionInfo) -> bytes:
     """Make a session the bytes that `unpack_infos` takes."""
 

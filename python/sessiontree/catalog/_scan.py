@@ -9,13 +9,13 @@ import os
 from array import array
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sessiontree._native import look_at
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     OnError = Callable[[str, Exception], object]
 
-SUFFIX: Final = ".jsonl"
-_MASK: Final = (1 << 64) - 1
 _UNKNOWN: Final = (0, 0, 0)
 """The stat of a file that is to be looked at again, whatever it looks like."""
 
@@ -39,20 +39,11 @@ class Look(NamedTuple):
         if not doubtful:
             return self
         files = self.files()
-        return _look(
-            list(files), [n for name in files for n in (_UNKNOWN if name in doubtful else files[name])]
-        )
+        flat = [n for name in files for n in (_UNKNOWN if name in doubtful else files[name])]
+        return Look(self.names, array("Q", flat).tobytes())
 
 
 NOTHING: Final = Look(b"", b"")
-
-
-def _look(names: list[str], flat: list[int]) -> Look:
-    try:
-        stats = array("Q", flat)
-    except OverflowError:  # a time before 1970, or an inode of more than 64 bits
-        stats = array("Q", [number & _MASK for number in flat])
-    return Look(os.fsencode("\0".join(names)), stats.tobytes())
 
 
 class Scan:
@@ -110,26 +101,13 @@ class Scan:
             self._on_error(path, error)
 
     def _read(self, folder: str, below: list[str] | None) -> Look:
-        names: list[str] = []
-        flat: list[int] = []
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                name = entry.name
-                if name.endswith(SUFFIX):
-                    try:
-                        stat = entry.stat()
-                    except FileNotFoundError:
-                        continue
-                    except OSError as error:
-                        self._fail(entry.path, error)
-                        flat += _UNKNOWN
-                    else:
-                        flat += (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-                    names.append(name)
-                elif below is not None and (entry.is_symlink() or entry.is_dir()):
-                    below.append(entry.path)
-        self.files += len(names)
-        return _look(names, flat)
+        names, stats, count, folders, failed = look_at(folder)
+        for path, error in failed:
+            self._fail(path, error)
+        if below is not None:
+            below += folders
+        self.files += count
+        return Look(names, stats)
 
 
 class Change(NamedTuple):

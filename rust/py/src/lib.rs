@@ -13,6 +13,7 @@ mod kept;
 mod keys;
 mod lines;
 mod listing;
+mod looks;
 mod migrate;
 mod packed;
 mod repair;
@@ -33,6 +34,8 @@ mod _native {
     use crate::lines::{message_lines, written_time};
     #[pymodule_export]
     use crate::listing::{SessionFiles, SessionInfo, header_line, newest_first, parse_date};
+    #[pymodule_export]
+    use crate::looks::look_at;
     #[pymodule_export]
     use crate::migrate::{Migration, derived_id, splice_members};
     #[pymodule_export]
