@@ -5,7 +5,31 @@
 
 use crate::dates;
 use crate::envelope::{self, Envelope, Key, Kind, Role};
+use crate::index::Index;
 use crate::splice::quote;
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use std::ops::Range;
+
+/// A time, and its text in an entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    text: [u8; 24],
+    ms: i64,
+}
+
+impl Time {
+    /// A time in ms since 1970; None outside of the years 0 to 9999.
+    pub fn at(ms: i64) -> Option<Self> {
+        let text = dates::to_written(ms)?;
+        Some(Self { text, ms })
+    }
+
+    /// The time of a text that is written as entries write it.
+    pub fn of(text: &[u8]) -> Option<Self> {
+        let (text, ms) = (text.try_into().ok()?, dates::written(text)?);
+        Some(Self { text, ms })
+    }
+}
 
 /// Lines of message entries, each of which hangs on the one before.
 #[derive(Debug)]
@@ -13,6 +37,8 @@ pub struct Lines {
     bytes: Vec<u8>,
     rows: Vec<Row>,
     above: Key,
+    /// The text of the id above, if it is that of a line here.
+    above_at: Option<Range<usize>>,
 }
 
 /// What is known of one line.
@@ -28,8 +54,9 @@ impl Lines {
     /// named as a parent, as pi does it.
     pub fn below(parent: Key) -> Self {
         Self {
-            bytes: Vec::new(),
-            rows: Vec::new(),
+            bytes: Vec::with_capacity(512),
+            rows: Vec::with_capacity(1),
+            above_at: None,
             above: match parent {
                 Key::Text(_) => parent,
                 _ => Key::Null,
@@ -38,26 +65,29 @@ impl Lines {
     }
 
     /// Adds the entry of a message, whose JSON text `write` appends to a buffer; no object in it may
-    /// have a key twice. The id is in WTF-8, the time one that [`dates::to_written`] gives.
+    /// have a key twice. The id is in WTF-8.
     ///
     /// If `write` gives nothing, all lines are of no use any more.
     pub fn message(
         &mut self,
         id: &[u8],
-        time: &[u8; 24],
+        time: Time,
         write: impl FnOnce(&mut Vec<u8>) -> Option<()>,
     ) -> Option<()> {
         let out = &mut self.bytes;
         let start = out.len();
         out.extend_from_slice(b"{\"type\":\"message\",\"id\":");
+        let id_at = out.len();
         quote(id, out);
+        let id_at = id_at..out.len();
         out.extend_from_slice(b",\"parentId\":");
-        match &self.above {
-            Key::Text(parent) => quote(parent, out),
-            _ => out.extend_from_slice(b"null"),
+        match (self.above_at.replace(id_at), &self.above) {
+            (Some(at), _) => out.extend_from_within(at),
+            (None, Key::Text(parent)) => quote(parent, out),
+            (None, _) => out.extend_from_slice(b"null"),
         }
         out.extend_from_slice(b",\"timestamp\":\"");
-        out.extend_from_slice(time);
+        out.extend_from_slice(&time.text);
         out.extend_from_slice(b"\",\"message\":");
         let body = out.len();
         write(out)?;
@@ -72,7 +102,7 @@ impl Lines {
                 role,
                 id: id.clone(),
                 parent: std::mem::replace(&mut self.above, id),
-                time: dates::written(time)?,
+                time: time.ms,
                 dropped: false,
             },
         });
@@ -87,6 +117,21 @@ impl Lines {
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
+}
+
+/// Ids of eight hex digits, from four bytes each, that no entry has and that differ.
+pub fn free_ids(index: &Index, random: &[u8]) -> Vec<[u8; 8]> {
+    let random = random.as_chunks::<4>().0;
+    let mut given = FxHashSet::with_capacity_and_hasher(random.len(), FxBuildHasher);
+    let drawn = random.iter().map(|bytes| u32::from_be_bytes(*bytes));
+    let texts = drawn.filter(|number| given.insert(*number)).map(hex);
+    let is_free = |id: &[u8; 8]| index.find(&Key::Text(id[..].into())).is_none();
+    texts.filter(is_free).collect()
+}
+
+fn hex(number: u32) -> [u8; 8] {
+    let digit = |n: usize| b"0123456789abcdef"[(number >> (28 - 4 * n)) as usize & 15];
+    std::array::from_fn(digit)
 }
 
 /// The role of a message, if that is its first member, as it nearly always is.
@@ -109,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    const TIME: &[u8; 24] = b"2026-01-01T00:00:40.360Z";
+    const TIME: &[u8] = b"2026-01-01T00:00:40.360Z";
 
     fn lines_of(parent: Key, messages: &[(&str, String)]) -> Lines {
         let mut lines = Lines::below(parent);
@@ -118,7 +163,9 @@ mod tests {
                 out.extend_from_slice(message.as_bytes());
                 Some(())
             };
-            lines.message(id.as_bytes(), TIME, write).unwrap();
+            lines
+                .message(id.as_bytes(), Time::of(TIME).unwrap(), write)
+                .unwrap();
         }
         lines
     }
@@ -139,7 +186,7 @@ mod tests {
     #[test]
     fn nothing_comes_of_nothing() {
         let mut lines = Lines::below(Key::Null);
-        assert_eq!(lines.message(b"a", TIME, |_| None), None);
+        assert_eq!(lines.message(b"a", Time::of(TIME).unwrap(), |_| None), None);
         assert!(lines.rows().is_empty());
     }
 
@@ -151,7 +198,23 @@ mod tests {
         }
     }
 
+    /// A time has the text that it is read from.
+    #[test]
+    fn times_are_their_texts() {
+        let time = Time::of(TIME).unwrap();
+        assert_eq!(Time::at(time.ms).unwrap().text, TIME);
+        assert!(Time::of(b"2026-01-01").is_none() && Time::at(i64::MAX).is_none());
+    }
+
     proptest! {
+        /// Ids are the hex digits of the bytes.
+        #[test]
+        fn ids_are_hex(number: u32) {
+            let ids = free_ids(&Index::default(), &[number.to_be_bytes(); 2].concat());
+            let text: &[u8] = &format!("{number:08x}").into_bytes();
+            prop_assert_eq!(ids, [text]);
+        }
+
         /// What is known of a line is what reading it gives.
         #[test]
         fn lines_are_known_as_read(

@@ -38,7 +38,9 @@ use crate::simd::{Tokens, Vectors};
 use levels::Levels;
 
 pub use parts::{Elements, Members, elements, members};
-pub use text::{decode_string, is_dropped, key_is, may_hold_minus_zero, number, write_number};
+pub use text::{
+    decode_string, is_dropped, key_is, may_hold_minus_zero, number, write_integer, write_number,
+};
 
 /// Why a line is no JSON value, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

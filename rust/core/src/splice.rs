@@ -106,9 +106,20 @@ fn plain_bytes(text: &[u8]) -> usize {
         }
     }
     let rest = &text[8 * words.len()..];
-    let plain = |byte: &u8| byte >= &32 && !matches!(byte, b'"' | b'\\' | 0xed);
-    8 * words.len() + rest.iter().take_while(|byte| plain(byte)).count()
+    let found = rest.iter().position(|&byte| UNUSUAL[usize::from(byte)]);
+    8 * words.len() + found.unwrap_or(rest.len())
 }
+
+/// The bytes that may need an escape.
+static UNUSUAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = unusual(byte as u64 | 0x2020_2020_2020_2000) != 0;
+        byte += 1;
+    }
+    table
+};
 
 /// The highest bit of the first byte that may need an escape, and of some behind it.
 const fn unusual(word: u64) -> u64 {

@@ -8,11 +8,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use sessiontree_core::append::{Change, How};
-use sessiontree_core::compose::Lines;
-use sessiontree_core::dates;
+use sessiontree_core::compose::{Lines, Time};
 use sessiontree_core::envelope::Key;
 use sessiontree_core::{Row, store::Store as Core};
-use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What came of an append of messages.
@@ -52,7 +50,7 @@ impl Store {
             return Ok(None);
         };
         let mut lines = Lines::below(parent.clone());
-        let add = |time| lines.message(id.as_bytes(), &time, |out| written::write(message, out));
+        let add = |time| lines.message(id.as_bytes(), time, |out| written::write(message, out));
         match now().and_then(add) {
             Some(()) => self.add_lines(py, &lines, &parent, how).map(Some),
             None => Ok(None),
@@ -79,14 +77,14 @@ impl Store {
         let now = now();
         for (n, (message, id)) in messages.iter().zip(ids).enumerate() {
             let time = match times {
-                Some(times) => times[n].as_bytes().try_into().ok(),
+                Some(times) => Time::of(times[n].as_bytes()),
                 None => now,
             };
             let write = |out: &mut Vec<u8>| written::write(&message, out);
             let Some(time) = time else { return Ok(None) };
             let done = match id.to_str() {
-                Ok(id) => lines.message(id.as_bytes(), &time, write),
-                Err(_) => lines.message(&text_bytes(id)?, &time, write),
+                Ok(id) => lines.message(id.as_bytes(), time, write),
+                Err(_) => lines.message(&text_bytes(id)?, time, write),
             };
             if done.is_none() {
                 return Ok(None);
@@ -125,22 +123,7 @@ fn parent_key(core: &Core, leaf: Option<Row>) -> PyResult<Key> {
     }
 }
 
-/// The time as entries write it.
-fn now() -> Option<[u8; 24]> {
+fn now() -> Option<Time> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    dates::to_written(i64::try_from(since.as_millis()).ok()?)
-}
-
-/// Ids of eight hex digits, from four bytes each, that no entry has and that differ.
-pub fn free_ids(core: &Core, random: &[u8]) -> Vec<[u8; 8]> {
-    let mut given = HashSet::new();
-    let drawn = random.as_chunks::<4>().0.iter();
-    let texts = drawn.filter(|one| given.insert(**one)).copied().map(hex);
-    let is_free = |id: &[u8; 8]| core.index().find(&Key::Text(id[..].into())).is_none();
-    texts.filter(is_free).collect()
-}
-
-fn hex(bytes: [u8; 4]) -> [u8; 8] {
-    let digit = |n: usize| b"0123456789abcdef"[usize::from(bytes[n / 2] >> (4 * (1 - n % 2)) & 15)];
-    std::array::from_fn(digit)
+    Time::at(i64::try_from(since.as_millis()).ok()?)
 }

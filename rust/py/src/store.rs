@@ -1,7 +1,7 @@
 //! The class `Store`: one session's bytes and index.
 
 use crate::access::{detached, list_of_rows};
-use crate::appending::{self, Appended};
+use crate::appending::Appended;
 use crate::columns::parent_number;
 use crate::keys::{from_python, text_of, to_python};
 use crate::rows::Rows;
@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use sessiontree_core::append::{Change, How};
 use sessiontree_core::branch::Parts;
+use sessiontree_core::compose;
 use sessiontree_core::fork::Copy;
 use sessiontree_core::header;
 use sessiontree_core::json;
@@ -123,7 +124,7 @@ impl Store {
     }
 
     fn free_ids<'py>(&self, py: Python<'py>, random: &[u8]) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let ids = self.with(py, |core| appending::free_ids(core, random));
+        let ids = self.with(py, |core| compose::free_ids(core.index(), random));
         ids.iter().map(|id| text_of(py, id)).collect()
     }
 

@@ -6,9 +6,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use sessiontree_core::json::write_number;
+use sessiontree_core::json::{write_integer, write_number};
 use sessiontree_core::splice::quote;
-use std::io::Write;
 
 /// So many containers may lie in each other.
 const DEPTH: u8 = 100;
@@ -76,7 +75,7 @@ fn write_scalar(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
     } else if let Ok(flag) = value.cast_exact::<PyBool>() {
         out.extend_from_slice(if flag.is_true() { b"true" } else { b"false" });
     } else if value.is_exact_instance_of::<PyInt>() {
-        write!(out, "{}", value.extract::<i64>().ok()?).ok()?;
+        write_integer(value.extract().ok()?, out);
     } else {
         write_number(value.cast_exact::<PyFloat>().ok()?.value(), out);
     }

@@ -175,6 +175,25 @@ pub fn may_hold_minus_zero(text: &[u8]) -> bool {
         .any(|at| before(at) && after(at + 2))
 }
 
+/// Writes an integer.
+pub fn write_integer(number: i64, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
 /// Writes a double as JSON.stringify does: null if it is not finite.
 ///
 /// Both languages write the shortest digits that read back as the same double (ECMA-262,
