@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 SECONDS ?= 60
-FUZZED := validator envelope scan header summary cache
+FUZZED := validator envelope scan header summary cache kept
 BIN := .venv/bin
 STAMPS := .venv/stamps
 RUST := Cargo.toml $(wildcard rust/*/Cargo.toml) $(shell find rust/core rust/py -name '*.rs')

@@ -36,6 +36,11 @@ pub fn cache(data: &[u8]) {
     crate::cache::twins::check(data);
 }
 
+/// What is kept of listings.
+pub fn kept(data: &[u8]) {
+    crate::listing::kept::twins::check(data);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +57,7 @@ mod tests {
             ("header", header),
             ("summary", summary),
             ("cache", cache),
+            ("kept", kept),
         ];
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
         for (name, check) in parts {

@@ -21,6 +21,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod twins;
 
 /// Characters of the first message that are shown.
 pub const FIRST_WORDS: usize = 1000;
