@@ -175,14 +175,14 @@ class Catalog:
             sql += f" LIMIT {min(limit, _db.MOST)}"
 
         def listed() -> list[CatalogSession]:
-            rows = self._database.all(sql, where.arguments)
-            if reverse:
-                rows.reverse()
-            try:
-                with Paused():
+            with Paused():
+                rows = self._database.all(sql, where.arguments)
+                if reverse:
+                    rows.reverse()
+                try:
                     return sessions_of(rows[:limit])
-            except ValueError as error:
-                raise _db.DamagedError(str(error)) from error
+                except ValueError as error:
+                    raise _db.DamagedError(str(error)) from error
 
         return self._sound(listed)
 
@@ -211,7 +211,7 @@ class Catalog:
             regex: take the query as a regular expression of Python's `re`; case matters if it has
                 capital letters. All texts are looked through, newest first.
             role: only texts of these, see `ROLES`.
-            sort: "relevance" or "time" (newest first). What the index cannot find (regular expressions,
+            sort: "relevance" (BM25; equal ones as they were read) or "time" (newest first). What the index cannot find (regular expressions,
                 signs, writing without blanks) comes by time.
             limit: at most so many.
             every_copy: give an entry that forks share for each of them.

@@ -68,8 +68,7 @@ class Query:
         hits = self._places(lower) if len(lower) == len(text) else []
         if not hits:
             return None
-        best = max(range(len(hits)), key=lambda at: self._count_near(hits, at))
-        start, end, _ = hits[best]
+        start, end, _ = hits[self._best(hits)]
         left, right = start - _BEFORE, min(end, start + _SNIPPET) + _AFTER
         return _cut(text, left, right, [hit[:2] for hit in hits if left <= hit[0] < right])
 
@@ -88,6 +87,17 @@ class Query:
                     hits.append((start, at, number))
                     count += 1
         return sorted(hits, key=lambda hit: (hit[0], -hit[1]))
+
+    def _best(self, hits: list[tuple[int, int, int]]) -> int:
+        """The first of the hits behind which most phrases are near."""
+        best = most = 0
+        for at in range(len(hits)):
+            count = self._count_near(hits, at)
+            if count > most:
+                best, most = at, count
+            if most == len(self.words):
+                break
+        return best
 
     def _count_near(self, hits: list[tuple[int, int, int]], at: int) -> int:
         """How many phrases there are in the words behind a hit."""
@@ -221,14 +231,14 @@ def _cut(text: str, left: int, right: int, spans: list[tuple[int, int]]) -> tupl
 
 def unmarked(snippet: str) -> tuple[str, Marks]:
     """Take the marks out of a snippet, put it on one line, cut it, and say where the marks were."""
-    snippet = re.sub(r"\s+", " ", snippet).strip()
+    snippet = " ".join(snippet.split())
     first = snippet.find(START)
     if first > _BEFORE * 2:
         snippet = f"…{snippet[first - _BEFORE :]}"
     pieces: list[str] = []
     marks: list[tuple[int, int]] = []
     length = 0
-    for at, piece in enumerate(re.split(f"[{START}{END}]", snippet)):
+    for at, piece in enumerate(snippet.replace(END, START).split(START)):
         kept = piece[: _SNIPPET - length]
         if at % 2 and kept:
             marks.append((length, length + len(kept)))

@@ -118,7 +118,8 @@ class Search:
             "ORDER BY r.score, r.id"
         )
         arguments = (_rank.factor(connection), self._query.match, *self._where.arguments)
-        given, most = 0, min(self._limit + self._limit // 4 + 14, _db.MOST)
+        spare = 0 if self._every_copy else self._limit // 4 + 14
+        given, most = 0, min(self._limit + spare, _db.MOST)
         while True:
             rows = connection.execute(sql, (*arguments, most)).fetchall()
             yield from rows[given:]
