@@ -248,11 +248,15 @@ def test_a_full_disk_under_the_output_is_named(branches):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
-@pytest.mark.parametrize("command", ["tree", "show", "path", "follow", "append", "fork"])
-def test_what_is_no_file(run, tmp_path, command):
-    """A pipe or a device in the place of a session is said to be no regular file."""
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [(command, ()) for command in ("tree", "show", "path", "follow", "fork", "doctor", "shrink")]
+    + [("append", ("-m", "x")), ("navigate", ("a",)), ("compact", ("--model", "openai/gpt-5-mini"))],
+)
+def test_what_is_no_file(run, tmp_path, command, more, monkeypatch):
+    """A pipe or a device in the place of a session is said to be no regular file, and is not waited for."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
     os.mkfifo(tmp_path / "pipe.jsonl")
-    more = ["-m", "x"] if command == "append" else []
     for path in (tmp_path / "pipe.jsonl", "/dev/null"):
         done = run(command, path, *more)
         assert (done.code, done.err) == (1, f"sessiontree: not a regular file: {str(path)!r}\n")

@@ -74,3 +74,26 @@ def test_a_pattern_that_takes_for_ever_ends_the_export(run, write, tmp_path, mon
     assert (done.code, len(done.err.splitlines())) == (1, 1)
     assert "'(a+)+b' takes longer than" in done.err
     assert not (tmp_path / "out.md").exists()
+
+
+def test_a_folder_is_no_file_to_write(run, branches, tmp_path):
+    """A folder, the name of standard output and an empty name are wrong usage, in a line."""
+    for output, said in ((tmp_path, "is a folder"), ("-", "'-' names none"), ("", "names no format")):
+        done = run("export", branches, "-o", output)
+        assert (done.code, len(done.err.splitlines()), said in done.err) == (2, 1, True)
+    assert run("export", branches, "-o", tmp_path, "--format", "markdown").code == 2
+
+
+def test_what_cannot_be_written_is_told_before_the_work(run, branches, tmp_path, monkeypatch):
+    """A file that exists, and a folder that does not, are found before an entry is read; from Python, too."""
+    from sessiontree import export
+
+    monkeypatch.setattr(export, "parts", None)
+    taken = tmp_path / "taken.md"
+    taken.write_text("mine")
+    for output, wrong in ((taken, FileExistsError), (tmp_path / "no" / "x.md", FileNotFoundError),
+                          (tmp_path, IsADirectoryError), (taken / "x.md", FileNotFoundError)):  # fmt: skip
+        with SessionManager.open(branches, read_only=True) as session, pytest.raises(wrong):
+            export.export_session(session, output, format="markdown")
+        assert run("export", branches, "-o", output, "--format", "markdown").code in (1, 2)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name == "no") == []

@@ -57,8 +57,8 @@ def command(
     """
     from sessiontree.export import export_session
 
+    _check_output(output)
     form = form or _format_of(output)
-    _check_folder(output)
     redactor = _redactor(patterns) if redact or patterns else None
     with _place.Place(cwd, session_dir).open(session) as opened:
         leaf = _place.entry_id(opened, at) if at is not None else None
@@ -70,6 +70,13 @@ def command(
         say_path(output)
 
 
+def _check_output(output: str) -> None:
+    if output == "-":
+        raise click.UsageError("an export is a file: '-' names none")
+    if os.path.isdir(output):
+        raise click.UsageError(f"{output!r} is a folder: name the file to write in it")
+
+
 def _format_of(output: str) -> str:
     from sessiontree.export import format_of
 
@@ -77,13 +84,6 @@ def _format_of(output: str) -> str:
         return format_of(output)
     except ValueError as error:
         raise click.UsageError(f"{error}, or say it with --format") from None
-
-
-def _check_folder(output: str) -> None:
-    """Refuse to write into a folder that does not exist: its name is more likely a slip than a wish."""
-    folder = os.path.dirname(os.path.abspath(output))
-    if not os.path.isdir(folder):
-        raise _place.NotFoundError(f"no such directory: {folder!r}")
 
 
 def _redactor(patterns: tuple[str, ...]) -> Redactor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,7 +60,10 @@ def command(
         about = _model.described(place, model, context_window)
         how = {"model": about, "summarizer": _model.summarizer(about, base_url)}
     path = place.find(session)
-    with open(path, "rb"), progress("opening"):
+    os.stat(
+        path
+    )  # to open what does not exist would begin a session; to open a pipe here could wait for ever
+    with progress("opening"):
         opened = SessionManager.open(path, place.session_dir, remember_leaf=True)
     with opened:
         target = _place.entry_id(opened, entry)

@@ -202,7 +202,9 @@ def bar(share: float, width: int = _BAR) -> str:
 
 
 def _show_chart(title: str, rows: list[tuple[str, float]]) -> None:
-    """Bars, one a row; of many rows each n-th."""
+    """Bars, one a row; of many rows each n-th. Without rows there is nothing to give a title to."""
+    if not rows:
+        return
     screen = Screen.of_stdout()
     say(screen.heading(title))
     most = max((value for _, value in rows), default=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,8 @@ def export_session(
 
     Args:
         session: the session; it is only read.
-        output: the file; it must not exist.
+        output: the file; it must not exist, and its folder must: the name of one that does not is more likely
+            a slip than a wish.
         format: "html" (all branches), "markdown" or "jsonl" (one branch); by the file's ending if
             left out.
         leaf_id: the entry whose branch is written, or shown first; the session's leaf if left out.
@@ -40,7 +42,7 @@ def export_session(
         ValueError: the format is not known.
         EntryNotFoundError: no entry has ``leaf_id``.
         ImportError: a library that the format needs is not installed.
-        OSError: the file exists or cannot be written.
+        OSError: the file exists, its folder does not, or it cannot be written.
 
     Example:
         >>> from sessiontree import SessionManager
@@ -56,12 +58,24 @@ def export_session(
 
     name = os.fspath(output)
     chosen = format or format_of(name)
+    _check_place(name)
     moved = MovedOut.of(session)
     pieces = parts(session, chosen, leaf_id=leaf_id, redact=redact, moved=moved)
     create_file(name, (piece.encode("utf-8", "replace") for piece in pieces))
     if moved.lost:
         count = "an image" if moved.lost == 1 else f"{moved.lost:,} images"
         warn(f"{count} that had been moved out of the session could not be brought back", SessionWarning)
+
+
+def _check_place(name: str) -> None:
+    """Refuse, before any work is done, a place where nothing can be written."""
+    if os.path.isdir(name):
+        raise IsADirectoryError(errno.EISDIR, "a folder, not a file", name)
+    if os.path.exists(name):
+        raise FileExistsError(errno.EEXIST, "file exists", name)
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "no such directory", folder)
 
 
 def format_of(path: str) -> str:
