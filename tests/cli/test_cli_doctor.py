@@ -49,6 +49,13 @@ def test_a_report(run, broken, sound):
     assert broken.read_bytes() == before
 
 
+def test_many_sound_files_are_one_line(run, sound, broken):
+    """Where no file has anything to report, a line says so; for programs there is an object each."""
+    assert run("doctor", sound, sound).out == "2 sessions, nothing to report\n"
+    assert len(run("doctor", sound, sound, "--json").lines) == 2
+    assert "nothing to report" not in run("doctor", sound, broken).out
+
+
 def test_a_report_for_programs(run, broken, sound):
     """Each file is an object on a line."""
     reports = [json.loads(text) for text in run("doctor", sound, broken, "--json").lines]

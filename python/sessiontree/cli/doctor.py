@@ -61,7 +61,7 @@ def command(
     Exit codes: 0 there is nothing to report but notes, 1 something was found or failed, 2 wrong usage.
     """
     place = _place.Place(cwd, session_dir)
-    found = False
+    found = shown = False
     for given in sessions or (None,):
         try:
             path = place.find(given)
@@ -74,7 +74,10 @@ def command(
             found = True
             continue
         _report(diagnosis, as_json=as_json, alone=len(sessions) < 2)
-        found = found or bool(diagnosis)
+        found, shown = found or bool(diagnosis), shown or bool(diagnosis.findings)
+    if len(sessions) > 1 and not (found or shown or as_json):
+        # Of each there was nothing to say; to say nothing of all would look as if nothing had been done.
+        say(f"{len(sessions):,} sessions, nothing to report")
     return 1 if found else 0
 
 
