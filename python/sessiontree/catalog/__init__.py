@@ -211,8 +211,8 @@ class Catalog:
             regex: take the query as a regular expression of Python's `re`; case matters if it has
                 capital letters. All texts are looked through, newest first.
             role: only texts of these, see `ROLES`.
-            sort: "relevance" (BM25; equal ones as they were read) or "time" (newest first). What the index cannot find (regular expressions,
-                signs, writing without blanks) comes by time.
+            sort: "relevance" (BM25; equal ones as they were read) or "time" (newest first). What the index
+                cannot find (regular expressions, signs, writing without blanks) comes by time.
             limit: at most so many.
             every_copy: give an entry that forks share for each of them.
             **filters: see `Filters`; times are those of entries.

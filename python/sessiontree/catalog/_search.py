@@ -27,7 +27,8 @@ _RANKED: Final = (
     f"SELECT words.rowid AS id, {_rank.SCORE} AS score FROM words{{joins}} "
     "WHERE words MATCH ? AND {where} ORDER BY score, words.rowid LIMIT ?"
 )
-_JOINS: Final = " JOIN passages p ON p.id = words.rowid JOIN sessions s ON s.key = p.session"
+_PASSAGES: Final = " JOIN passages p ON p.id = words.rowid"
+_SESSIONS: Final = " JOIN sessions s ON s.key = p.session"
 # The index holds no texts to take snippets from: those that are shown are put into one of their own.
 _INDEX: Final = f"CREATE VIRTUAL TABLE temp.excerpts USING fts5 (text, columnsize=0, {_db.TOKENS})"
 _SNIPPETS: Final = (
@@ -99,7 +100,7 @@ class Search:
     def _by_time(self, connection: sqlite3.Connection) -> Iterator[_Found]:
         match, tables, condition = self._query.match, _FROM, ""
         if match:
-            tables, condition = f"words{_JOINS}", "words MATCH ? AND "
+            tables, condition = f"words{self._joins() or _PASSAGES}", "words MATCH ? AND "
         sql = (
             f"SELECT p.id, p.print, p.role FROM {tables} WHERE {condition}{self._where} "
             "ORDER BY p.time DESC, p.id DESC"
@@ -111,8 +112,7 @@ class Search:
 
         Sorting all that common words find, and looking at their rows, takes longer than finding them.
         """
-        joins = _JOINS if self._where.conditions else ""
-        ranked = _RANKED.format(joins=joins, where=self._where)
+        ranked = _RANKED.format(joins=self._joins(), where=self._where)
         sql = (
             f"SELECT p.id, p.print, p.role FROM ({ranked}) r JOIN passages p ON p.id = r.id "
             "ORDER BY r.score, r.id"
@@ -126,6 +126,13 @@ class Search:
             if len(rows) < most:
                 return
             given, most = most, min(most * 8, _db.MOST)
+
+    def _joins(self) -> str:
+        """The tables that the conditions speak of: each costs a look-up a hit."""
+        where = str(self._where)
+        if "s." in where:
+            return _PASSAGES + _SESSIONS
+        return _PASSAGES if "p." in where else ""
 
     def _fitting(self, connection: sqlite3.Connection, rows: Iterator[_Found]) -> Iterator[_Found]:
         """Those whose texts have what the index cannot tell."""
