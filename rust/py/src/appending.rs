@@ -3,7 +3,7 @@
 use crate::access::no_row;
 use crate::keys::{key_of, text_bytes, to_python};
 use crate::store::{Counts, Store, counts};
-use crate::written;
+use crate::written::Writer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
@@ -50,7 +50,11 @@ impl Store {
             return Ok(None);
         };
         let mut lines = Lines::below(parent.clone());
-        let add = |time| lines.message(id.as_bytes(), time, |out| written::write(message, out));
+        let add = |time| {
+            lines.message(id.as_bytes(), time, |out| {
+                Writer::default().write(message, out)
+            })
+        };
         match now().and_then(add) {
             Some(()) => self.add_lines(py, &lines, &parent, how).map(Some),
             None => Ok(None),
@@ -74,13 +78,14 @@ impl Store {
         }
         let parent = self.with(py, |core| parent_key(core, leaf))?;
         let mut lines = Lines::below(parent.clone());
+        let mut writer = Writer::of_many();
         let now = now();
         for (n, (message, id)) in messages.iter().zip(ids).enumerate() {
             let time = match times {
                 Some(times) => Time::of(times[n].as_bytes()),
                 None => now,
             };
-            let write = |out: &mut Vec<u8>| written::write(&message, out);
+            let write = |out: &mut Vec<u8>| writer.write(&message, out);
             let Some(time) = time else { return Ok(None) };
             let done = match id.to_str() {
                 Ok(id) => lines.message(id.as_bytes(), time, write),
