@@ -10,7 +10,7 @@
 //! size and the write, the position behind the write tells it: then the index is brought up from the
 //! file, and lines that were glued to half a line of the other one are written once more.
 
-use crate::compose::{self, Lines};
+use crate::compose::Lines;
 use crate::draft::{self, Draft, Made, write_counted};
 use crate::envelope;
 use crate::error::{Error, ErrorKind, Result};
@@ -48,13 +48,13 @@ impl Source for Behind<'_> {
 pub(crate) struct Own<'a> {
     /// Each with its LF.
     bytes: &'a [u8],
-    /// What is known of each; None where they have to be read.
-    rows: Option<&'a [compose::Row]>,
+    /// The same lines, if they need not be read.
+    known: Option<&'a Lines>,
 }
 
 impl<'a> From<&'a [u8]> for Own<'a> {
     fn from(bytes: &'a [u8]) -> Self {
-        Self { bytes, rows: None }
+        Self { bytes, known: None }
     }
 }
 
@@ -62,7 +62,7 @@ impl<'a> From<&'a Lines> for Own<'a> {
     fn from(lines: &'a Lines) -> Self {
         Self {
             bytes: lines.bytes(),
-            rows: Some(lines.rows()),
+            known: Some(lines),
         }
     }
 }
@@ -496,8 +496,8 @@ impl Store {
             self.close_tail(lead);
         }
         let lines = own.bytes;
-        if let Some(rows) = own.rows {
-            self.index_known(rows);
+        if let Some(known) = own.known {
+            self.index_known(known);
             return Ok(());
         }
         if lines.len() >= MANY {
@@ -524,10 +524,10 @@ impl Store {
         Ok(())
     }
 
-    fn index_known(&mut self, rows: &[compose::Row]) {
-        for row in rows {
-            let length = row.length as u64;
-            self.index.push(self.end, length - 1, row.envelope.clone());
+    fn index_known(&mut self, lines: &Lines) {
+        for (length, envelope) in lines.envelopes() {
+            let length = length as u64;
+            self.index.push(self.end, length - 1, envelope);
             self.lines += 1;
             self.end += length;
             self.sealed_end = self.end;

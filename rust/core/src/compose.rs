@@ -8,6 +8,7 @@ use crate::envelope::{self, Envelope, Key, Kind, Role};
 use crate::index::Index;
 use crate::splice::quote;
 use rustc_hash::{FxBuildHasher, FxHashSet};
+use std::iter;
 use std::ops::Range;
 
 /// A time, and its text in an entry.
@@ -36,18 +37,23 @@ impl Time {
 pub struct Lines {
     bytes: Vec<u8>,
     rows: Vec<Row>,
-    above: Key,
+    parent: Key,
     /// The text of the id above, if it is that of a line here.
     above_at: Option<Range<usize>>,
 }
 
-/// What is known of one line.
+/// What is known of one line, apart from the id above it.
 #[derive(Debug)]
-pub(crate) struct Row {
+struct Row {
     /// Bytes of the line, its LF among them.
-    pub(crate) length: usize,
-    pub(crate) envelope: Envelope,
+    length: usize,
+    time: i64,
+    id: Key,
+    role: Role,
 }
+
+/// No more room is made ahead than for so many bytes.
+const AHEAD: usize = 1 << 20;
 
 impl Lines {
     /// No lines yet; the first one hangs on the entry with the id `parent`. Only a string can be
@@ -57,7 +63,7 @@ impl Lines {
             bytes: Vec::with_capacity(512),
             rows: Vec::with_capacity(1),
             above_at: None,
-            above: match parent {
+            parent: match parent {
                 Key::Text(_) => parent,
                 _ => Key::Null,
             },
@@ -81,7 +87,7 @@ impl Lines {
         quote(id, out);
         let id_at = id_at..out.len();
         out.extend_from_slice(b",\"parentId\":");
-        match (self.above_at.replace(id_at), &self.above) {
+        match (self.above_at.replace(id_at), &self.parent) {
             (Some(at), _) => out.extend_from_within(at),
             (None, Key::Text(parent)) => quote(parent, out),
             (None, _) => out.extend_from_slice(b"null"),
@@ -94,17 +100,11 @@ impl Lines {
         let end = out.len();
         out.extend_from_slice(b"}\n");
         let role = role_of(&out[body..end]).unwrap_or_else(|| read_role(&out[start..=end]));
-        let id = Key::Text(id.into());
         self.rows.push(Row {
             length: out.len() - start,
-            envelope: Envelope {
-                kind: Kind::Message,
-                role,
-                id: id.clone(),
-                parent: std::mem::replace(&mut self.above, id),
-                time: time.ms,
-                dropped: false,
-            },
+            time: time.ms,
+            id: Key::Text(id.into()),
+            role,
         });
         Some(())
     }
@@ -114,8 +114,29 @@ impl Lines {
         &self.bytes
     }
 
-    pub(crate) fn rows(&self) -> &[Row] {
-        &self.rows
+    /// Makes room for more messages like those that are there: memory that is moved is touched twice.
+    pub fn expect(&mut self, more: usize) {
+        let each = self.bytes.len().checked_div(self.rows.len());
+        let ahead = each.unwrap_or_default().saturating_mul(more);
+        self.bytes.reserve(ahead.min(AHEAD));
+        self.rows.reserve(more);
+    }
+
+    /// The length of each line, its LF among it, and what reading the line would give.
+    pub(crate) fn envelopes(&self) -> impl Iterator<Item = (usize, Envelope)> {
+        let ids = self.rows.iter().map(|row| &row.id);
+        let above = iter::once(&self.parent).chain(ids);
+        self.rows.iter().zip(above).map(|(row, parent)| {
+            let envelope = Envelope {
+                kind: Kind::Message,
+                role: row.role,
+                id: row.id.clone(),
+                parent: parent.clone(),
+                time: row.time,
+                dropped: false,
+            };
+            (row.length, envelope)
+        })
     }
 }
 
@@ -173,13 +194,13 @@ mod tests {
     fn check(parent: Key, messages: &[(&str, String)]) {
         let lines = lines_of(parent, messages);
         let mut rest = lines.bytes();
-        for row in lines.rows() {
-            let (line, behind) = rest.split_at(row.length);
+        for (length, known) in lines.envelopes() {
+            let (line, behind) = rest.split_at(length);
             rest = behind;
             let line = line.strip_suffix(b"\n").unwrap();
-            assert_eq!(envelope::read(line).ok().as_ref(), Some(&row.envelope));
+            assert_eq!(envelope::read(line).ok().as_ref(), Some(&known));
         }
-        assert_eq!((rest, lines.rows().len()), (&b""[..], messages.len()));
+        assert_eq!((rest, lines.rows.len()), (&b""[..], messages.len()));
     }
 
     /// A message that cannot be written gives no line.
@@ -187,7 +208,7 @@ mod tests {
     fn nothing_comes_of_nothing() {
         let mut lines = Lines::below(Key::Null);
         assert_eq!(lines.message(b"a", Time::of(TIME).unwrap(), |_| None), None);
-        assert!(lines.rows().is_empty());
+        assert!(lines.rows.is_empty());
     }
 
     /// Parents that are no strings are null.

@@ -94,6 +94,9 @@ impl Store {
             if done.is_none() {
                 return Ok(None);
             }
+            if n == 0 {
+                lines.expect(wanted - 1);
+            }
         }
         self.add_lines(py, &lines, &parent, how).map(Some)
     }
