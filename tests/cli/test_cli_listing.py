@@ -85,6 +85,19 @@ def test_an_empty_list(run, home):
     assert run("list", "--json").json == []
 
 
+def test_a_named_folder_without_sessions_of_the_directory(run, sessions, tmp_path):
+    """It is told apart whether the folder holds none, or only those of other directories."""
+    folder = sessions["xyz"].parent
+    done = run("list", "--session-dir", str(folder), "--cwd", str(tmp_path))
+    text = f"no sessions of {tmp_path} in {folder}; --all lists those of other directories"
+    assert (done.code, done.out, text in done.err) == (0, "", True)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for options, whose in (((), tmp_path), (("--all",), "any directory")):
+        done = run("list", "--session-dir", str(empty), "--cwd", str(tmp_path), *options)
+        assert (done.code, done.err) == (0, f"sessiontree: no sessions of {whose} in {empty}\n")
+
+
 def test_what_cannot_be_read_is_told(run, sessions):
     """A file that is no session leaves the others in the list, is named on stderr, and makes the code 1."""
     bad = sessions["xyz"].with_name("bad.jsonl")

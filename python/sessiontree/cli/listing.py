@@ -129,6 +129,7 @@ class Look:
         self.everywhere = everywhere or project is not None
         self._place = place
         self._unreadable: dict[str, Exception] = {}
+        self._others = False
         self._bounds = [
             None if moment is None else round(moment.timestamp() * 1000) for moment in (since, until)
         ]
@@ -157,6 +158,7 @@ class Look:
 
     def chosen(self, rows: list[SessionInfo]) -> list[SessionInfo]:
         """Choose, sort, and cut."""
+        self._others = bool(rows)
         if self._tests or self._bounds != [None, None]:
             known: dict[str, bool] = {}
             rows = [row for row in rows if self._is_wanted(row, known)]
@@ -185,10 +187,12 @@ class Look:
         """Say that there is nothing."""
         if self._bounds != [None, None] or len(self._tests) > (not self.everywhere):
             return "no such sessions"
-        place = self._place
-        return (
-            f"no sessions of {place.session_dir or ('any directory' if self.everywhere else place.cwd)} yet"
-        )
+        place, folder = self._place, self._place.session_dir
+        whose = "any directory" if self.everywhere else place.cwd
+        if not folder:
+            return f"no sessions of {whose} yet"
+        others = "; --all lists those of other directories" if self._others and not self.everywhere else ""
+        return f"no sessions of {whose} in {folder}{others}"
 
     def tell_unreadable(self) -> int:
         """Say what could not be read since the last call, and of how many that was."""
