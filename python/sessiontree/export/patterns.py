@@ -1,23 +1,16 @@
-"""Regular expressions of a user, which may take for ever on some text: Python cannot stop a match.
+"""Regular expressions of a user, which may take for ever on some text: each has a limit of time.
 
-So they run in a process of their own, which ends by itself when one replacement takes too long.
+Python's own `re` cannot stop a match. The `regex` module can, and understands what `re` does.
 """
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-import threading
-import time
-import weakref
-from typing import TYPE_CHECKING, Final
-
-from sessiontree.export import _matching
-from sessiontree.export._matching import NUMBER, read_number, read_text, text_bytes
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_NEEDS: Final = "own patterns need the regex package: pip install 'sessiontree[export]'"
 
 SECONDS: Final = 10.0
 """So long may one pattern take for one text."""
@@ -32,79 +25,42 @@ class Patterns:
 
     Raises:
         ValueError: a pattern is no regular expression, or matches the empty text.
+        ImportError: there are patterns, and the regex package is not installed.
     """
 
     def __init__(self, patterns: Iterable[str], by: str) -> None:
-        self._patterns = [_checked(pattern) for pattern in patterns]
+        self._patterns = [_compiled(pattern) for pattern in patterns]
         self._by = by
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()
 
     def subn(self, text: str) -> tuple[str, int]:
         """Give a text with all matches of all patterns replaced, one pattern after the other; how many.
 
         Raises:
             ValueError: a pattern takes longer than `SECONDS`.
-            OSError: the process cannot be started.
         """
         total = 0
-        for number in range(len(self._patterns) if text else 0):
-            with self._lock:
-                text, count = self._ask(number, text)
+        for pattern in self._patterns:
+            try:
+                text, count = pattern.subn(self._by, text, timeout=SECONDS)
+            except TimeoutError:
+                raise ValueError(
+                    f"the pattern {pattern.pattern!r} takes longer than {SECONDS:g} seconds for a text of "
+                    f"{len(text):,} characters; one without nested repetitions, as in (a+)+, is faster"
+                ) from None
             total += count
         return text, total
 
-    def _ask(self, number: int, text: str) -> tuple[str, int]:
-        process = self._process or self._start()
-        began = time.monotonic()
-        try:
-            _send(process, NUMBER.pack(number) + text_bytes(text))
-            assert process.stdout is not None  # noqa: S101 - it is a pipe
-            count = read_number(process.stdout)
-            return (read_text(process.stdout) if count else text), count
-        except (EOFError, BrokenPipeError):
-            self._process = None
-            raise ValueError(self._why(number, text, time.monotonic() - began)) from None
 
-    def _why(self, number: int, text: str, seconds: float) -> str:
-        pattern, length = self._patterns[number], f"a text of {len(text):,} characters"
-        if seconds < 0.9 * SECONDS:
-            return f"the pattern {pattern!r} could not be looked for in {length}: its process has ended"
-        return (
-            f"the pattern {pattern!r} takes longer than {SECONDS:g} seconds for {length}; "
-            "one without nested repetitions, as in (a+)+, is faster"
-        )
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-I", "-S", _matching.__file__, str(SECONDS), self._by]
-        self._process = process = subprocess.Popen(  # noqa: S603 - our own program
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        weakref.finalize(self, _end, process)
-        _send(process, NUMBER.pack(len(self._patterns)) + b"".join(map(text_bytes, self._patterns)))
-        return process
-
-
-def _send(process: subprocess.Popen[bytes], data: bytes) -> None:
-    assert process.stdin is not None  # noqa: S101 - it is a pipe
-    process.stdin.write(data)
-    process.stdin.flush()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process, whatever it is doing."""
-    process.kill()
+def _compiled(pattern: str) -> Any:
     try:
-        process.communicate()
-    except (OSError, ValueError):
-        process.wait()
+        import regex
+    except ModuleNotFoundError as error:
+        raise ImportError(_NEEDS) from error
 
-
-def _checked(pattern: str) -> str:
     try:
-        compiled = re.compile(pattern)
-    except re.error as error:
+        compiled = regex.compile(pattern)
+    except regex.error as error:
         raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
     if compiled.fullmatch(""):
         raise ValueError(f"the pattern {pattern!r} matches nothing at all, and so everywhere")
-    return pattern
+    return compiled

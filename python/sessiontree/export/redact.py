@@ -82,8 +82,8 @@ class Redactor:
     r"""Replaces secrets in entries by ``[redacted: what]``.
 
     Args:
-        patterns: further regular expressions, as text. Each may take ten seconds for one text, in a process
-            of their own; then a ValueError names it.
+        patterns: further regular expressions, as text. Each may take ten seconds for one text; then a
+            ValueError names it.
 
     Raises:
         ValueError: a pattern is no regular expression, or matches the empty text.
