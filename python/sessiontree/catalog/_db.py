@@ -6,8 +6,10 @@ SQLite finds damaged is given up and a new one is begun. The new one has a name 
 database by name: a process that still had the old file open would take those of a new file away.
 
 Tables: ``folders`` keeps what a folder looked like (names, sizes, times) when it was last taken in;
-``sessions`` one row a session file, with what a listing makes of it packed; ``passages`` the texts of entries and ``words`` their full-text
-index (which holds no text, and no lengths: see `sessiontree.catalog._rank`); ``spend`` what entries have cost. Paths are bytes, since names of files need not be text.
+``sessions`` one row a session file, with what a listing makes of it packed; ``passages`` the texts of
+entries and ``words`` their full-text index (which holds no text, and no lengths: see
+`sessiontree.catalog._rank`); ``spend`` what entries have cost. Paths are bytes, since names of files need
+not be text.
 """
 
 from __future__ import annotations
@@ -54,8 +56,9 @@ _SCHEMA: Final = f"""
 CREATE TABLE folders (id INTEGER PRIMARY KEY, path BLOB UNIQUE NOT NULL, parent BLOB NOT NULL,
     names BLOB NOT NULL, stats BLOB NOT NULL);
 CREATE TABLE sessions (key INTEGER PRIMARY KEY, path BLOB UNIQUE NOT NULL, folder BLOB NOT NULL,
-    info BLOB NOT NULL, spent BLOB NOT NULL, {", ".join(FACTS)}, file_identity TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
-    seal BLOB NOT NULL, modified INTEGER NOT NULL, has_text INTEGER NOT NULL DEFAULT 1);
+    info BLOB NOT NULL, spent BLOB NOT NULL, {", ".join(FACTS)}, file_identity TEXT NOT NULL,
+    size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, seal BLOB NOT NULL,
+    modified INTEGER NOT NULL, has_text INTEGER NOT NULL DEFAULT 1);
 CREATE INDEX sessions_by_folder ON sessions (folder);
 CREATE INDEX sessions_by_time ON sessions (modified, path);
 CREATE TABLE passages (id INTEGER PRIMARY KEY, session INTEGER NOT NULL, entry TEXT NOT NULL,
