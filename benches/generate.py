@@ -290,6 +290,8 @@ def long_session(path, size, seed, *, late_compaction=False):
                 compact_at += step
             if session.size > late_at:
                 session.compaction()
+                # Later branches begin behind it: else it need not be on the path.
+                session.users.clear()
                 late_at = math.inf
             session.flush(file)
     return session.facts()
