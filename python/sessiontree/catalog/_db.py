@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import sqlite3
 import threading
 from dataclasses import fields
@@ -35,6 +34,8 @@ SCHEMA_VERSION: Final = 3
 MOST: Final = 1 << 62
 """More rows than there are, for SQLite's LIMIT."""
 _BUSY_MS: Final = 60_000
+_DIGITS: Final = 10
+"""Of the number of a new file, at most."""
 _DAMAGED: Final = frozenset({11, 26})  # SQLITE_CORRUPT, SQLITE_NOTADB
 _ERRNO: Final = {
     3: errno.EACCES,  # SQLITE_PERM
@@ -245,13 +246,18 @@ def _numbered(file: str, path: str) -> tuple[str, int]:
 def generations(path: str) -> list[str]:
     """The files of a catalog that exist, the one in use last."""
     folder, name = os.path.split(os.path.abspath(path))
-    pattern = re.compile(re.escape(name) + r"\.([1-9][0-9]{0,9})")
+    begin = f"{name}."
     try:
-        numbers = [int(found[1]) for other in os.listdir(folder) if (found := pattern.fullmatch(other))]
+        ends = [other[len(begin) :] for other in os.listdir(folder) if other.startswith(begin)]
     except OSError:
-        numbers = []
+        ends = []
+    numbers = [int(end) for end in ends if _is_number(end)]
     first = [path] if os.path.exists(path) else []
     return first + [f"{path}.{number}" for number in sorted(numbers)]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and not text.startswith("0") and len(text) <= _DIGITS
 
 
 def _current(path: str) -> str:

@@ -80,8 +80,9 @@ class Query:
             at = count = 0
             while count < most and (hit := pattern.search(text, at)):
                 start, at = hit.span()
-                # Here, since a pattern that begins with a letter is found much faster.
-                if start and (text[start - 1].isalnum() or not text[start - 1].isascii()):
+                # Here, since a pattern that is little but letters is made and found much faster.
+                before, behind = text[start - 1 : start], text[at : at + 1]
+                if before.isalnum() or not before.isascii() or not behind.isascii():
                     at = start + 1
                 else:
                     hits.append((start, at, number))
@@ -196,7 +197,7 @@ def _words(phrases: list[str]) -> list[re.Pattern[str]]:
         re.compile(
             f"{_APART}+".join(re.findall("[a-z0-9]+", phrase.lower()))
             + ("[a-z0-9]*" if phrase[-1] == "*" else "")
-            + rf"(?={_APART}|\Z)"
+            + "(?![a-z0-9])"
         )
         for phrase in phrases
     ]
