@@ -328,3 +328,70 @@ def test_what_cannot_be_read_is_left_to_the_caller():
     assert store.parse([0, 0], refuse, lambda row, line: (row, jsontext.loads(line)["id"])) == [(0, "a")] * 2
     with pytest.raises(KeyError):
         store.parse([0], fail, lambda _row, _line: None)
+
+
+class PressedError(BaseException):
+    """What stands for Ctrl-C."""
+
+
+class Interrupted:
+    """A store whose writes are followed by Ctrl-C."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def __len__(self):
+        return len(self.store)
+
+    def __getattr__(self, name):
+        method = getattr(self.store, name)
+        if not name.startswith(("append", "persist")):
+            return method
+
+        def interrupted(*given, **named):
+            before = len(self.store)
+            done = method(*given, **named)
+            if len(self.store) > before:
+                raise PressedError
+            return done
+
+        return interrupted
+
+
+def user(text):
+    return {"role": "user", "content": text, "timestamp": 0}
+
+
+APPENDS = {
+    "message": lambda session: session.append_message(user("new")),
+    "messages": lambda session: session.append_many([user("new"), user("newer")]),
+    "odd message": lambda session: session.append_message({**user("new"), "odd": "\ud800"}),
+    "name": lambda session: session.append_session_info("name"),
+    "label": lambda session: session.append_label_change(session.get_leaf_id(), "here"),
+}
+
+
+@pytest.mark.parametrize("do", APPENDS.values(), ids=APPENDS)
+@pytest.mark.parametrize("first", ["assistant", "custom"], ids=["in a file", "not yet"])
+def test_an_interrupt_behind_a_write_leaves_the_entry_on_the_branch(tmp_path, monkeypatch, do, first):
+    """Ctrl-C is heard when the native call is over: what was written is the leaf, and the next entry hangs on it."""
+    session = SessionManager.create("/code", str(tmp_path))
+    if first == "assistant":
+        session.append_message({"role": "assistant", "content": [], "timestamp": 1})
+    else:
+        session.append_custom_entry("note")
+    old, log = session.get_leaf_id(), session._log
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "store", Interrupted(log.store))
+        if log.swift is not None:
+            patch.setattr(log, "swift", log.store)
+        with pytest.raises(PressedError):
+            do(session)
+    leaf = session.get_leaf_id()
+    assert leaf == session.get_entries()[-1]["id"] != old
+    session.append_message(user("next"))
+    session.append_message({"role": "assistant", "content": [], "timestamp": 1})
+    ids = list(session.path_ids())
+    assert ids.index(old) < ids.index(leaf) < len(ids) - 2
+    again = SessionManager.open(session.get_session_file(), read_only=True)
+    assert list(again.path_ids()) == ids

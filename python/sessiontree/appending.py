@@ -5,7 +5,7 @@ from __future__ import annotations
 from sessiontree import entries as make
 from sessiontree import jsontext
 from sessiontree._native import message_lines
-from sessiontree.exceptions import SessionFileLostError
+from sessiontree.exceptions import SessionFileLostError, SessionTreeError
 from sessiontree.log import ALONE
 from sessiontree.opening import draw_ids, new_id, on_one_line, random_id, timestamp, timestamps
 from sessiontree.reading import SessionReader
@@ -73,8 +73,12 @@ class SessionAppender(SessionReader):
                     last_id = draw_ids(options.host, 1, log.store, {id})[0]
                     named = make.label_entry(last_id, id, timestamp(options), id, label)
                     lines += jsontext.dumps(named) + b"\n"
-                if self._settle(log.append(lines), leaf, last_id):
-                    return entry
+                try:
+                    if self._settle(log.append(lines), leaf, last_id):
+                        return entry
+                except BaseException as error:
+                    self._catch_up(error, last_id, leaf)
+                    raise
             raise self._restless()
 
     def _restless(self) -> SessionFileLostError:
@@ -101,6 +105,22 @@ class SessionAppender(SessionReader):
         # Last of all: a program may turn warnings into errors.
         log.tell(change)
         return change[0]
+
+    def _catch_up(self, error: BaseException, last_id: str, leaf: str | None = None) -> None:
+        """Bring the session in line with its file, after an exception in the midst of an append.
+
+        Ctrl-C is heard when the native call is over: what was appended is in the file then, and the leaf. An
+        error of the call itself (it has a number, or is of ours) says what became of the lines.
+        """
+        if isinstance(error, SessionTreeError) or getattr(error, "errno", None) is not None:
+            return
+        log = self._log
+        log.catch_up()
+        row = log.store.find(last_id)
+        if row is not None:
+            self._leaf = row
+        elif self._leaf is not None and self._leaf >= len(log.store):
+            self._find_leaf(leaf)
 
     def _find_leaf(self, id: str | None) -> None:
         """Find the leaf again after a new scan; the last entry if its id is gone."""
@@ -132,12 +152,16 @@ class SessionAppender(SessionReader):
             store = log.swift
             if store is not None:
                 id = random_id()
-                done = store.append_message(message, id, self._leaf, log.strict, log.sync)
-                if isinstance(done, int):
-                    self._leaf = done
-                    return id
-                if done is not None and self._settle(*done, id):
-                    return id
+                try:
+                    done = store.append_message(message, id, self._leaf, log.strict, log.sync)
+                    if isinstance(done, int):
+                        self._leaf = done
+                        return id
+                    if done is not None and self._settle(*done, id):
+                        return id
+                except BaseException as error:
+                    self._catch_up(error, id)
+                    raise
             return self._append_batch([message])[0]
 
     def append_many(self, messages: Iterable[AgentMessage]) -> Ids:
@@ -170,19 +194,24 @@ class SessionAppender(SessionReader):
             leaf, options = self._leaf_id(), log.options
             ids = draw_ids(options.host, len(messages), log.store)
             times = timestamps(options, len(messages))
-            done = None
-            if not log.is_pending():
-                done = log.store.append_messages(messages, ids, self._leaf, times, log.strict, log.sync)
-            if isinstance(done, int):
-                self._leaf = done
-                return ids
-            if done is None:
-                lines = message_lines(_texts(messages), ids, leaf, times or [timestamp(options)] * len(ids))
-                change = log.append(lines, conversation=any(map(_is_talk, messages)))
-            else:
-                change = done[0]
-            if self._settle(change, leaf, ids[-1]):
-                return ids
+            try:
+                done = None
+                if not log.is_pending():
+                    done = log.store.append_messages(messages, ids, self._leaf, times, log.strict, log.sync)
+                if isinstance(done, int):
+                    self._leaf = done
+                    return ids
+                if done is None:
+                    now = times or [timestamp(options)] * len(ids)
+                    lines = message_lines(_texts(messages), ids, leaf, now)
+                    change = log.append(lines, conversation=any(map(_is_talk, messages)))
+                else:
+                    change = done[0]
+                if self._settle(change, leaf, ids[-1]):
+                    return ids
+            except BaseException as error:
+                self._catch_up(error, ids[-1], leaf)
+                raise
         raise self._restless()
 
     def append_thinking_level_change(self, level: str) -> str:

@@ -308,13 +308,22 @@ class SessionLog:
         self.generation += 1
         self.swift = None
 
+    def catch_up(self) -> None:
+        """See what the store is now, after an exception that may have come behind a write or a new scan."""
+        self.on_disk = self.path is not None and (self.source is not None or not self.store.in_memory())
+        self._renew()
+
     def refresh(self) -> Change:
         """Take in what other writers appended; what was met, for `tell`."""
         self.check_open()
-        if self.source is not None:
-            return self._refresh_source(self.source)
-        change = self.store.refresh()
-        self.took(change)
+        try:
+            if self.source is not None:
+                return self._refresh_source(self.source)
+            change = self.store.refresh()
+            self.took(change)
+        except BaseException:
+            self.catch_up()
+            raise
         return change
 
     def _refresh_source(self, source: Store) -> Change:
