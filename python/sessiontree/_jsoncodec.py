@@ -74,13 +74,14 @@ def _byte_offset(raw: bytes, text: str, position: int) -> int:
     before = text[:position]
     if "\ufffd" not in before:
         return len(before.encode())
+    # The longest beginning with no more characters: a part of a character counts as one, too.
     low, high = 0, len(raw)
     while low < high:
-        middle = (low + high) // 2
-        if len(raw[:middle].decode("utf-8", "replace")) < position:
-            low = middle + 1
+        middle = (low + high + 1) // 2
+        if len(raw[:middle].decode("utf-8", "replace")) <= position:
+            low = middle
         else:
-            high = middle
+            high = middle - 1
     return low
 
 
