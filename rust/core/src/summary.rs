@@ -5,6 +5,7 @@
 //! with odd values contributes nothing, and the rest of its file is shown.
 
 mod content;
+pub mod packed;
 mod parts;
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,17 @@
 //! What listings have shown, kept in a file, so that only changed files are read again.
 //!
-//! A line with a version and the check sum of the rest; then the number of rows, and the rows: numbers of
-//! eight bytes, little-endian, and texts behind their lengths. A row counts if size, inode and both
-//! times of its file are what they were. So the file is a guess that is checked: where it is missing,
-//! damaged, made up, or of another version, everything is read and the answer is the same.
+//! A line with a version and the check sum of the rest; then the number of rows, and the rows: inode and
+//! time of its last change, and what is shown, as [`packed`] writes it. A row counts if size, inode and
+//! both times of its file are what they were. So the file is a guess that is checked: where it is
+//! missing, damaged, made up, or of another version, everything is read and the answer is the same.
 //!
 //! Rows of files that changed just before they were looked at are not kept: another change could
 //! leave no trace.
 
 use super::{Candidate, Files, Options, Trouble};
 use crate::error::Result;
-use crate::index::saved::{In, Out};
 use crate::place;
-use crate::summary::Summary;
+use crate::summary::{Summary, packed};
 use rustc_hash::FxHashMap;
 use std::fs::Metadata;
 use std::io::Read;
@@ -31,7 +30,7 @@ pub const FIRST_WORDS: usize = 1000;
 const FIRST_LINE: usize = 39;
 
 fn first_line(sum: u64) -> String {
-    format!("sessiontree listing 2 {sum:016x}\n")
+    format!("sessiontree listing 3 {sum:016x}\n")
 }
 
 /// What has to be as it was for a row to count, besides the size and the time of the file.
@@ -205,106 +204,51 @@ struct Old {
     mark: Mark,
 }
 
-/// The whole file that keeps these rows.
-pub fn written<'a>(rows: impl ExactSizeIterator<Item = (&'a Path, &'a Summary, Mark)>) -> Vec<u8> {
-    let mut out = Out::default();
-    out.number(rows.len() as u64);
+/// The whole file that keeps these rows; a row with a text of 4 GB is left out.
+pub fn written<'a>(rows: impl Iterator<Item = (&'a Path, &'a Summary, Mark)>) -> Vec<u8> {
+    let (mut count, mut out) = (0_u64, vec![0; 8]);
     for (path, shown, mark) in rows {
-        write_row(&mut out, path, shown, mark);
+        let start = out.len();
+        out.extend(mark.inode.to_le_bytes());
+        out.extend(mark.changed.to_le_bytes());
+        if packed::put(&mut out, path.as_os_str().as_encoded_bytes(), shown) {
+            count += 1;
+        } else {
+            out.truncate(start);
+        }
     }
-    [first_line(xxh3_64(&out.0)).as_bytes(), &out.0].concat()
-}
-
-fn write_row(out: &mut Out, path: &Path, shown: &Summary, mark: Mark) {
-    out.bytes(path.as_os_str().as_encoded_bytes());
-    out.number(mark.inode);
-    out.number(mark.changed as u64);
-    for text in [&shown.id, &shown.cwd, &shown.first_message] {
-        out.bytes(text);
-    }
-    for text in [
-        &shown.parent,
-        &shown.name,
-        &shown.last_role,
-        &shown.stop_reason,
-    ] {
-        optional(out, text.as_deref(), Out::bytes);
-    }
-    optional(out, shown.version, |out, n| out.number(n.to_bits()));
-    optional(out, shown.created, |out, n| out.number(n as u64));
-    for number in [shown.modified, shown.mtime] {
-        out.number(number as u64);
-    }
-    for number in [
-        shown.messages,
-        shown.skipped,
-        shown.size,
-        shown.cost.to_bits(),
-    ] {
-        out.number(number);
-    }
-}
-
-fn optional<T>(out: &mut Out, value: Option<T>, write: impl FnOnce(&mut Out, T)) {
-    out.number(value.is_some().into());
-    if let Some(value) = value {
-        write(out, value);
-    }
+    out[..8].copy_from_slice(&count.to_le_bytes());
+    [first_line(xxh3_64(&out)).as_bytes(), &out].concat()
 }
 
 fn load(path: &Path) -> Option<Vec<Old>> {
-    let (file, meta) = place::open_to_read(path).ok()?;
-    read(file, meta.len())
+    let (mut file, meta) = place::open_to_read(path).ok()?;
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(usize::try_from(meta.len()).ok()?)
+        .ok()?;
+    file.read_to_end(&mut bytes).ok()?;
+    read(&bytes)
 }
 
-/// The rows of a file with so many bytes; none if it is not as it was written.
-fn read(mut source: impl Read, length: u64) -> Option<Vec<Old>> {
-    let mut first = [0; FIRST_LINE];
-    source.read_exact(&mut first).ok()?;
-    let mut input = In::new(source, length.checked_sub(FIRST_LINE as u64)?);
+/// The rows of a file with these bytes; none if it is not as it was written.
+fn read(bytes: &[u8]) -> Option<Vec<Old>> {
+    let (first, mut rest) = bytes.split_at_checked(FIRST_LINE)?;
+    if first != first_line(xxh3_64(rest)).as_bytes() {
+        return None;
+    }
     let mut rows = Vec::new();
-    for _ in 0..input.number()? {
-        rows.push(read_row(&mut input)?);
+    for _ in 0..u64::from_le_bytes(packed::take_bytes(&mut rest)?) {
+        rows.push(read_row(&mut rest)?);
     }
-    (first == first_line(input.finish()?).as_bytes()).then_some(rows)
+    rest.is_empty().then_some(rows)
 }
 
-fn read_row<R: Read>(input: &mut In<R>) -> Option<Old> {
-    let path = input.bytes()?;
+fn read_row(rest: &mut &[u8]) -> Option<Old> {
     let mark = Mark {
-        inode: input.number()?,
-        changed: input.number()? as i64,
+        inode: u64::from_le_bytes(packed::take_bytes(rest)?),
+        changed: i64::from_le_bytes(packed::take_bytes(rest)?),
     };
-    // In the order in which they are written.
-    let shown = Summary {
-        id: input.bytes()?,
-        cwd: input.bytes()?,
-        first_message: input.bytes()?,
-        parent: read_optional(input, In::bytes)?,
-        name: read_optional(input, In::bytes)?,
-        last_role: read_optional(input, In::bytes)?,
-        stop_reason: read_optional(input, In::bytes)?,
-        version: read_optional(input, In::number)?.map(f64::from_bits),
-        created: read_optional(input, In::number)?.map(|n| n as i64),
-        modified: input.number()? as i64,
-        mtime: input.number()? as i64,
-        messages: input.number()?,
-        skipped: input.number()?,
-        size: input.number()?,
-        cost: f64::from_bits(input.number()?),
-    };
+    let (path, shown) = packed::take(rest)?;
     Some(Old { path, shown, mark })
-}
-
-/// Nothing if the bytes end, else what was written: a value or none.
-#[allow(clippy::option_option)]
-fn read_optional<R: Read, T>(
-    input: &mut In<R>,
-    read: impl FnOnce(&mut In<R>) -> Option<T>,
-) -> Option<Option<T>> {
-    match input.number()? {
-        0 => Some(None),
-        1 => read(input).map(Some),
-        _ => None,
-    }
 }
