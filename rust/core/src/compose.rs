@@ -6,6 +6,7 @@
 use crate::dates;
 use crate::envelope::{self, Envelope, Key, Kind, Role};
 use crate::index::Index;
+use crate::json;
 use crate::splice::quote;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use std::iter;
@@ -82,19 +83,12 @@ impl Lines {
     ) -> Option<()> {
         let out = &mut self.bytes;
         let start = out.len();
-        out.extend_from_slice(b"{\"type\":\"message\",\"id\":");
-        let id_at = out.len();
-        quote(id, out);
-        let id_at = id_at..out.len();
-        out.extend_from_slice(b",\"parentId\":");
-        match (self.above_at.replace(id_at), &self.parent) {
-            (Some(at), _) => out.extend_from_within(at),
-            (None, Key::Text(parent)) => quote(parent, out),
-            (None, _) => out.extend_from_slice(b"null"),
-        }
-        out.extend_from_slice(b",\"timestamp\":\"");
-        out.extend_from_slice(&time.text);
-        out.extend_from_slice(b"\",\"message\":");
+        let above = match (&self.above_at, &self.parent) {
+            (Some(at), _) => Above::Here(at.clone()),
+            (None, Key::Text(parent)) => Above::Text(parent),
+            (None, _) => Above::Nothing,
+        };
+        self.above_at = Some(begin(out, id, above, &time.text));
         let body = out.len();
         write(out)?;
         let end = out.len();
@@ -138,6 +132,52 @@ impl Lines {
             (row.length, envelope)
         })
     }
+}
+
+/// What a line hangs on.
+enum Above<'a> {
+    /// The entry whose id stands there in the same buffer.
+    Here(Range<usize>),
+    Text(&'a [u8]),
+    Nothing,
+}
+
+/// Writes the line of a message entry up to the message; where its id stands.
+fn begin(out: &mut Vec<u8>, id: &[u8], above: Above<'_>, time: &[u8]) -> Range<usize> {
+    out.extend_from_slice(b"{\"type\":\"message\",\"id\":");
+    let start = out.len();
+    quote(id, out);
+    let id_at = start..out.len();
+    out.extend_from_slice(b",\"parentId\":");
+    match above {
+        Above::Here(at) => out.extend_from_within(at),
+        Above::Text(parent) => quote(parent, out),
+        Above::Nothing => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b",\"timestamp\":");
+    quote(time, out);
+    out.extend_from_slice(b",\"message\":");
+    id_at
+}
+
+/// The lines of the entries of some messages, an array's text, each of which hangs on the one before;
+/// none if there is not an id and a time for each. All texts are in WTF-8.
+pub fn message_lines(
+    messages: &[u8],
+    ids: &[Vec<u8>],
+    parent: Option<&[u8]>,
+    times: &[Vec<u8>],
+) -> Option<Vec<u8>> {
+    let mut lines = Vec::with_capacity(messages.len() + 136 * ids.len());
+    let mut messages = json::elements(messages);
+    let mut above = parent.map_or(Above::Nothing, Above::Text);
+    for (id, time) in ids.iter().zip(times) {
+        let message = messages.next()?;
+        above = Above::Here(begin(&mut lines, id, above, time));
+        lines.extend_from_slice(message);
+        lines.extend_from_slice(b"}\n");
+    }
+    (messages.next().is_none() && ids.len() == times.len()).then_some(lines)
 }
 
 /// Ids of eight hex digits, from four bytes each, that no entry has and that differ.

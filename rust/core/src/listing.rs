@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub mod kept;
+pub mod looks;
 #[cfg(test)]
 mod tests;
 
@@ -99,14 +100,7 @@ impl Files {
             given => given,
         };
         let options = Options { threads, ..options };
-        let mut files = Self {
-            options,
-            folders: Vec::new(),
-            found: Vec::new(),
-            troubles: Vec::new(),
-            next: 0,
-            settled: 0,
-        };
+        let mut files = Self::of(options);
         let (names, folders) = look_into(root, options.depth).map_err(|e| Error::io(e, root))?;
         files.folders.push(root.to_owned());
         files.add(0, names);
@@ -115,6 +109,18 @@ impl Files {
             files.take_times(go_on)?;
         }
         Ok(files)
+    }
+
+    /// No files yet.
+    fn of(options: Options) -> Self {
+        Self {
+            options,
+            folders: Vec::new(),
+            found: Vec::new(),
+            troubles: Vec::new(),
+            next: 0,
+            settled: 0,
+        }
     }
 
     fn add(&mut self, folder: usize, names: Vec<OsString>) {

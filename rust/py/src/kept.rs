@@ -1,7 +1,7 @@
 //! The classes `KeptFiles` and `Looking`: listings that read only what has changed.
 
 use crate::access::detached;
-use crate::listing::{SessionInfo, depth_of, named_trouble};
+use crate::listing::{SessionInfo, depth_of, named_trouble, named_troubles};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use sessiontree_core::ErrorKind;
@@ -68,11 +68,7 @@ impl KeptFiles {
     }
 
     fn troubles<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let troubles = py.detach(|| self.lock().troubles());
-        troubles
-            .iter()
-            .map(|(path, error)| named_trouble(py, path, error))
-            .collect()
+        named_troubles(py, &py.detach(|| self.lock().troubles()))
     }
 
     fn read<'py>(

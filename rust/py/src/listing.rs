@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use sessiontree_core::listing::kept::Mark;
-use sessiontree_core::listing::{Depth, Files, Options, Order, Shown};
+use sessiontree_core::listing::{Depth, Files, Options, Order, Shown, Trouble};
 use sessiontree_core::summary::{Reader, Summary};
 use sessiontree_core::{Error, ErrorKind, dates, header};
 use std::cmp::Ordering;
@@ -413,6 +413,14 @@ pub(crate) fn named_trouble<'py>(
     (path.as_os_str(), error).into_pyobject(py)
 }
 
+pub(crate) fn named_troubles<'py>(
+    py: Python<'py>,
+    troubles: &[Trouble],
+) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    let named = |(path, error): &Trouble| named_trouble(py, path, error);
+    troubles.iter().map(named).collect()
+}
+
 /// Infos, and for files that could not be read a path and an error.
 fn items(py: Python<'_>, batch: Vec<Shown>) -> PyResult<Vec<Bound<'_, PyAny>>> {
     let items = batch.into_iter().map(|(path, result)| match result {
@@ -466,11 +474,7 @@ impl SessionFiles {
     }
 
     fn troubles<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let troubles = py.detach(|| self.lock().troubles());
-        troubles
-            .iter()
-            .map(|(path, error)| named_trouble(py, path, error))
-            .collect()
+        named_troubles(py, &py.detach(|| self.lock().troubles()))
     }
 
     #[pyo3(signature = (count, size, *, cancel = None))]

@@ -57,6 +57,10 @@ impl Mark {
     pub(super) fn of(_: &Metadata) -> Self {
         Self::default()
     }
+
+    pub(super) fn inode(self) -> u64 {
+        self.inode
+    }
 }
 
 /// What is shown of a session, and by what it is known again; no mark if it must not be kept.

@@ -214,3 +214,26 @@ fn giving_up_ends_everything() {
         300
     );
 }
+
+#[test]
+fn a_look_reads_nothing_and_leaves_out_what_is_gone() {
+    let root = tempfile::tempdir().unwrap();
+    for number in 0..1200_u32 {
+        write(root.path(), &format!("{number}.jsonl"), "a", 7);
+    }
+    fs::write(root.path().join("notes.txt"), "").unwrap();
+    fs::create_dir(root.path().join("below")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("nothing", root.path().join("gone.jsonl")).unwrap();
+    let look = looks::look_at(root.path(), &mut || true).unwrap();
+    assert_eq!(look.files.len(), 1200);
+    for (name, stat) in &look.files {
+        let size = fs::metadata(root.path().join(name)).unwrap().len();
+        assert_eq!((stat.size, stat.mtime), (size, 7_000_000_000));
+        assert_eq!(stat.inode > 0, cfg!(unix));
+    }
+    assert_eq!(look.folders, [root.path().join("below")]);
+    assert!(look.troubles.is_empty());
+    let none = looks::look_at(&root.path().join("none"), &mut || true);
+    assert!(matches!(none.unwrap_err().kind(), ErrorKind::Io { .. }));
+}
