@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 _MARK: Final = b"sessiontree-image:"
-# What stands for an image: the SHA-256 of its base64 text, and how long that is.
-_WHOLE_MARK: Final = re.compile(rb"sessiontree-image:([0-9a-f]{64}):([1-9][0-9]*)")
 _PREFIX: Final = _MARK.decode()
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/=]*")
 _TEMPORARY: Final = ".sessiontree-tmp"
@@ -142,16 +140,16 @@ def is_mark(text: object) -> bool:
     return (
         isinstance(text, str)
         and text.startswith(_PREFIX)
-        and bool(_WHOLE_MARK.fullmatch(text.encode("utf-8", "replace")))
+        and _native.moved_image(text.encode("utf-8", "replace")) is not None
     )
 
 
 def _parts(mark: bytes) -> tuple[str, int]:
     """Give the hash and the length that a mark names."""
-    found = _WHOLE_MARK.fullmatch(mark)
+    found = _native.moved_image(mark)
     if found is None:
         raise ValueError(f"{mark!r} stands for no image")
-    return found[1].decode(), int(found[2])
+    return found
 
 
 def _difference(status: os.stat_result, length: int) -> str:

@@ -81,6 +81,9 @@ def repair_file(
     Gives the paths of the old file and of what has no place in the new one.
     """
 
+def moved_image(text: bytes) -> tuple[str, int] | None:
+    """Give the hash and the length that a text names, if it stands for an image that was moved out."""
+
 def exchange_images(
     path: str | PathLike[str],
     exchange: Callable[[bytes], bytes | None],

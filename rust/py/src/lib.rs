@@ -41,7 +41,7 @@ mod _native {
     #[pymodule_export]
     use crate::packed::{pack_info, unpack_infos};
     #[pymodule_export]
-    use crate::repair::{examine, exchange_images, repair_file};
+    use crate::repair::{examine, exchange_images, moved_image, repair_file};
     #[pymodule_export]
     use crate::rows::Rows;
     #[pymodule_export]

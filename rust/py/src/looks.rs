@@ -5,6 +5,7 @@ use crate::listing::named_troubles;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use sessiontree_core::listing::looks;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Names and stats as bytes, how many there are, folders and links that may be some, what failed.
@@ -12,7 +13,7 @@ type Looked<'py> = (
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
     usize,
-    Vec<PathBuf>,
+    Vec<OsString>,
     Vec<Bound<'py, PyTuple>>,
 );
 
@@ -29,11 +30,13 @@ pub fn look_at(py: Python<'_>, folder: PathBuf) -> PyResult<Looked<'_>> {
         let numbers = [stat.size, stat.mtime as u64, stat.inode];
         stats.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
     }
+    // As text: a `PathBuf` would become a `pathlib.Path`.
+    let folders = look.folders.into_iter().map(PathBuf::into_os_string);
     Ok((
         PyBytes::new(py, &names),
         PyBytes::new(py, &stats),
         look.files.len(),
-        look.folders,
+        folders.collect(),
         named_troubles(py, &look.troubles)?,
     ))
 }

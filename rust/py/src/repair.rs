@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 use sessiontree_core::repair::{self, Finding, ImageTrouble, Kind};
-use sessiontree_core::{ErrorKind, Result};
+use sessiontree_core::{ErrorKind, Result, images};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -86,6 +86,13 @@ fn asked<'py, R: FromPyObjectOwned<'py>>(
         *raised = Some(error);
         ErrorKind::Cancelled.into()
     })
+}
+
+/// The hash and the length that a text names, if it stands for an image that was moved out.
+#[pyfunction]
+pub fn moved_image(text: &[u8]) -> Option<(String, u64)> {
+    let (hash, length) = images::moved(text)?;
+    Some((String::from_utf8_lossy(hash).into_owned(), length))
 }
 
 /// Reads a session file and says what is wrong with it.
