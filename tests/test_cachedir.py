@@ -1,8 +1,5 @@
 """Where caches lie."""
 
-import os
-import sys
-
 import pytest
 from sessiontree._cachedir import cache_dir
 
@@ -11,7 +8,7 @@ platformdirs = pytest.importorskip("platformdirs")
 
 @pytest.mark.parametrize("value", [None, "", "/somewhere", "/with blank ", "relative", "~/caches", " "])
 def test_it_is_the_user_s_own_folder(monkeypatch, tmp_path, value):
-    """Without our variable it is what platformdirs says, whether or not that had to be asked."""
+    """Without our variable it is what platformdirs says."""
     monkeypatch.delenv("SESSIONTREE_CACHE_DIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     if value is None:
@@ -21,12 +18,3 @@ def test_it_is_the_user_s_own_folder(monkeypatch, tmp_path, value):
     assert cache_dir() == platformdirs.user_cache_dir("sessiontree", appauthor=False)
     monkeypatch.setenv("SESSIONTREE_CACHE_DIR", "named")
     assert cache_dir() == "named"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs is asked")
-def test_it_is_found_without_an_import(monkeypatch):
-    """On Linux the usual folder costs nothing to find."""
-    monkeypatch.delenv("SESSIONTREE_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    monkeypatch.setitem(sys.modules, "platformdirs", None)
-    assert cache_dir() == os.path.join("/caches", "sessiontree")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 
 from sessiontree._native import create_file
 from sessiontree.paths import make_private_dirs
@@ -22,20 +21,9 @@ def cache_dir() -> str:
     given = os.environ.get(CACHE_DIR_VARIABLE)
     if given:
         return given
-    plain = _plain_home()
-    if plain:
-        return os.path.join(plain, "sessiontree")
     import platformdirs
 
     return platformdirs.user_cache_dir("sessiontree", appauthor=False)
-
-
-def _plain_home() -> str | None:
-    """Give the folder of the user's caches where it is no question: `platformdirs` takes 10 ms to import."""
-    if sys.platform != "linux" or "ANDROID_ROOT" in os.environ:
-        return None
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return home if home.startswith("/") else None
 
 
 def index_dir(path: str) -> str | None:
